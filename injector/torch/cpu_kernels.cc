@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <string_view>
 
@@ -13,6 +14,7 @@ namespace rfinject {
 namespace {
 
 constexpr int32_t kCpu = 0;
+constexpr size_t kMostOperands = 32;
 
 template <typename T>
 T Load(uintptr_t address) {
@@ -127,6 +129,17 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
     bind(cuda, "_ZNK2at17CUDAGeneratorImpl24philox_offset_per_threadEv", &offset_);
     dlclose(cuda);
   }
+  // Without these two nothing sparse is computed. They are those of torch 2.5 and later, whose optionals are the
+  // standard library's.
+  make_coo_ = reinterpret_cast<decltype(make_coo_)>(dlsym(
+      torch,
+      "_ZN2at4_ops25_sparse_coo_tensor_unsafe4callERKNS_6TensorES4_N3c108ArrayRefINS5_6SymIntEEESt8optionalINS5_"
+      "10ScalarTypeEES9_INS5_6LayoutEES9_INS5_6DeviceEES9_IbESG_"));
+  make_compressed_ = reinterpret_cast<decltype(make_compressed_)>(dlsym(
+      torch,
+      "_ZN2at4_ops32_sparse_compressed_tensor_unsafe4callERKNS_6TensorES4_S4_N3c108ArrayRefINS5_6SymIntEEESt8opt"
+      "ionalINS5_10ScalarTypeEES9_INS5_6LayoutEES9_INS5_6DeviceEES9_IbE"));
+  sparse_ = SparseReader(torch, layouts.tensor);
   // Torch up to 2.6 has no such function.
   new_handle_ = reinterpret_cast<decltype(new_handle_)>(dlsym(torch, "aoti_torch_new_tensor_handle"));
   all = exceptions_.Init(torch) && all;
@@ -137,6 +150,14 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
   keys_[0] = KeyNumber(c10_, "CPU");
   keys_[1] = KeyNumber(c10_, "CompositeExplicitAutogradNonFunctional");
   keys_[2] = KeyNumber(c10_, "CompositeExplicitAutograd");
+  exclude_key_ = reinterpret_cast<decltype(exclude_key_)>(
+      dlsym(c10_, "_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb"));
+  constexpr const char* kAbove[] = {"AutogradFunctionality", "AutogradOther", "AutogradNestedTensor",
+                                    "ADInplaceOrView"};
+  for (size_t i = 0; i < std::size(kAbove); ++i) keys_above_[i] = KeyNumber(c10_, kAbove[i]);
+  if (exclude_key_ == nullptr) make_coo_ = nullptr, make_compressed_ = nullptr;
+  sparse_keys_[0] = make_coo_ != nullptr ? KeyNumber(c10_, "SparseCPU") : 0;
+  sparse_keys_[1] = make_compressed_ != nullptr ? KeyNumber(c10_, "SparseCsrCPU") : 0;
   *why = Check();
   // The types are numbered in the order of c10/core/ivalue.h (TORCH_FORALL_TAGS), where what came since stands
   // between integers and booleans.
@@ -174,7 +195,10 @@ const char* CpuKernels::Check() const {
   return why;
 }
 
-bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) const try {
+bool CpuKernels::Find(const abi::RecordFunction& record, Form form, CpuKernel* kernel) const try {
+  uint16_t keys[] = {keys_[0], keys_[1], keys_[2]};
+  if (form != Form::kDense) keys[0] = sparse_keys_[form == Form::kCoo ? 0 : 1];
+  if (keys[0] == 0) return false;
   // std::optional<c10::OperatorName>: two strings and a flag. It is looked into by torch alone, and never destroyed.
   alignas(16) unsigned char name[128] = {};
   operator_name_(name, &record);
@@ -189,7 +213,7 @@ bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) cons
   } handle = {};
   find_schema_(&handle, dispatcher_(), name);
   if (handle.found != 1 || handle.definition == 0) return false;
-  for (const uint16_t key : keys_) {
+  for (const uint16_t key : keys) {
     // c10::impl::AnnotatedKernel begins with a c10::KernelFunction: an object and the function that is called with
     // it.
     const void* found = kernel_of_(reinterpret_cast<const void*>(handle.definition), key);
@@ -202,11 +226,27 @@ bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) cons
     if (kernel->run == nullptr || dladdr(reinterpret_cast<void*>(kernel->run), &info) == 0) return false;
     auto* kept = new (std::nothrow) Handle(handle);  // one for each operator, for ever
     kernel->handle = kept;
+    kernel->sparse = form != Form::kDense;
     return kept != nullptr;
   }
   return false;
 } catch (...) {
   return false;
+}
+
+Form CpuKernels::FormOf(const RawValue& value) const {
+  SparseParts parts;
+  if (!ReadSparse(value, &parts)) return Form::kDense;
+  return parts.compressed ? Form::kCompressed : Form::kCoo;
+}
+
+bool CpuKernels::Count(const RawValue& tensor, int64_t* count) const {
+  SparseParts parts;
+  const RawValue part = ReadSparse(tensor, &parts) ? PartOf(parts.values) : tensor;
+  TensorPlace place;
+  if (!IsTensor(part) || !Read(part, &place) || place.rank == 0) return false;
+  *count = place.sizes[0];
+  return true;
 }
 
 bool CpuKernels::IsShared(const RawValue& value) const {
@@ -293,6 +333,46 @@ bool CpuKernels::MakeAlias(const TensorPlace& place, RawValue* value) const {
   return true;
 }
 
+bool CpuKernels::MakeSparse(const RawValue& like, const SparseParts& from, const RawValue* parts,
+                            RawValue* value) const {
+  const auto rank = Load<uint64_t>(like.payload + tensor_.sizes);
+  const uintptr_t inside = like.payload + tensor_.sizes + 8;
+  const auto* sizes = rank > kInlineRank ? Load<const int64_t*>(inside) : reinterpret_cast<const int64_t*>(inside);
+  // A std::optional of one byte: its value, and then whether there is one.
+  const uint64_t extra = from.extra | uint64_t{1} << 8;
+  const PlainKeys plain(c10_);
+  const bool recorded = records_();
+  if (recorded) record_(false);
+  uint64_t made = 0;
+  const bool good = exceptions_.Completes([&] {
+    if (from.compressed) {
+      make_compressed_(&made, &parts[0].payload, &parts[1].payload, &parts[2].payload, sizes, rank, 0, extra, 0, 0);
+    } else {
+      make_coo_(&made, &parts[0].payload, &parts[1].payload, sizes, rank, 0, 0, 0, 0, extra);
+    }
+  });
+  if (recorded) record_(true);
+  *value = {made, value_.tensor, 0};
+  return good && made != 0;
+}
+
+bool CpuKernels::MakeOperand(const RawValue& tensor, RawValue* operand) const {
+  if (SparseParts from; ReadSparse(tensor, &from)) {
+    RawValue parts[3];
+    size_t made = 0;
+    const size_t indices = from.index_count();
+    while (made <= indices && MakeOperand(PartOf(made < indices ? from.indices[made] : from.values), &parts[made])) {
+      ++made;
+    }
+    const bool good = made > indices && MakeSparse(tensor, from, parts, operand);
+    while (made != 0) Destroy(parts[--made]);
+    return good;
+  }
+  TensorPlace place;
+  if (!Read(tensor, &place)) return false;
+  return place.device != kCpu ? MakeAlias(place, operand) : Another(tensor, operand);
+}
+
 bool CpuKernels::Another(const RawValue& tensor, RawValue* value) const {
   if (new_handle_ == nullptr) {
     // Such a torch counts Python's ownership of a tensor as one owner more, and tells Python of no other.
@@ -325,7 +405,22 @@ bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
   const PlainKeys plain(c10_);
   const bool recorded = records_();
   if (recorded) record_(false);
+  // These kernels count on it that nothing of autograd's lies between them and what they call: a tensor's parts are
+  // then its parts, and no views of them. What is changed here is undone with the rest (PlainKeys).
+  for (const uint16_t key : keys_above_) {
+    if (kernel.sparse) exclude_key_(key, true);
+  }
+  // A kernel that returns references to several of its operands (linalg_lu_factor_ex.out) does so after it has dropped
+  // them, so that somebody else must own them until then.
+  RawValue owned[kMostOperands];
+  size_t count = 0;
+  for (const RawValue* value = stack->begin; value != stack->end && count != kMostOperands; ++value) {
+    if (!IsTensor(*value)) continue;
+    Share(*value);
+    owned[count++] = *value;
+  }
   const bool good = exceptions_.Completes([&] { kernel.run(kernel.functor, kernel.handle, 0, stack); });
+  while (count != 0) Destroy(owned[--count]);
   if (!good) Clear(stack);
   if (recorded) record_(true);
   return good;

@@ -16,6 +16,7 @@
 #include "injector/foreign_exceptions.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/layouts.h"
+#include "injector/torch/sparse_layout.h"
 #include "injector/torch/symbols.h"
 
 namespace rfinject {
@@ -41,7 +42,11 @@ struct CpuKernel {
   void* functor = nullptr;
   void (*run)(void* functor, const void* handle, uint64_t keys, RawVector* stack) = nullptr;
   const void* handle = nullptr;  // a c10::OperatorHandle
+  bool sparse = false;
 };
+
+// What an operator's kernels are chosen by: the most special of its tensors.
+enum class Form : uint8_t { kDense, kCoo, kCompressed };
 
 // A tensor's place and shape.
 struct TensorPlace {
@@ -69,7 +74,7 @@ class CpuKernels {
   bool Init(const TorchSymbols& symbols, const TorchLayouts& layouts, const char** why);
 
   // Finds the kernel of the operator that a RecordFunction is of; false where it has none for the CPU.
-  bool Find(const abi::RecordFunction& record, CpuKernel* kernel) const;
+  bool Find(const abi::RecordFunction& record, Form form, CpuKernel* kernel) const;
 
   bool IsTensor(const RawValue& value) const { return value.tag == value_.tensor && value.payload != undefined_; }
   bool IsNone(const RawValue& value) const { return value.tag == value_.none; }
@@ -79,6 +84,14 @@ class CpuKernels {
   bool IsShared(const RawValue& value) const;
   // False for a tensor without memory of its own, or of numbers that are not plain.
   bool Read(const RawValue& tensor, TensorPlace* place) const;
+  // The parts of a sparse tensor; false for any other value. PartOf is one of them, as a value.
+  bool ReadSparse(const RawValue& tensor, SparseParts* parts) const {
+    return IsTensor(tensor) && sparse_.Read(tensor.payload, parts);
+  }
+  RawValue PartOf(uintptr_t part) const { return {part, value_.tensor, 0}; }
+  Form FormOf(const RawValue& value) const;
+  // How many rows a tensor has, or numbers where it is sparse; false where that cannot be read.
+  bool Count(const RawValue& tensor, int64_t* count) const;
   RawVector* Elements(const RawValue& list) const {
     return reinterpret_cast<RawVector*>(list.payload + value_.list_values);
   }
@@ -94,6 +107,9 @@ class CpuKernels {
 
   // Makes a tensor of the CPU on that memory; false when there is no memory for it.
   bool MakeAlias(const TensorPlace& place, RawValue* value) const;
+  // Makes an owned operand of a tensor: an alias of what lies on the device, or the program's own tensor. A sparse
+  // one is made anew of such parts.
+  bool MakeOperand(const RawValue& tensor, RawValue* operand) const;
   // Another owner of the same tensor.
   bool Another(const RawValue& tensor, RawValue* value) const;
   // A generator of the CPU for what CUDA's generator has just given: each seed and offset has numbers of its own.
@@ -113,6 +129,9 @@ class CpuKernels {
 
  private:
   const char* Check() const;
+  // Makes a sparse tensor of the CPU of tensors of the CPU that are its parts: indices, then values. `like` is the
+  // program's, whose form and sizes it gets. False where this torch cannot do that.
+  bool MakeSparse(const RawValue& like, const SparseParts& form, const RawValue* parts, RawValue* value) const;
 
   void* (*new_)(size_t) = nullptr;
   int (*make_alias_)(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t,
@@ -124,6 +143,12 @@ class CpuKernels {
   void* (*operator_name_)(void* result, const abi::RecordFunction*) = nullptr;
   const void* (*kernel_of_)(const void* entry, uint16_t key) = nullptr;
   void* (*copy_)(void*, const void*, bool) = nullptr;
+  void* (*make_coo_)(void* result, const void* indices, const void* values, const int64_t* sizes, size_t rank,
+                     uint64_t dtype, uint64_t layout, uint64_t device, uint64_t pin, uint64_t coalesced) = nullptr;
+  void* (*make_compressed_)(void* result, const void* compressed, const void* plain, const void* values,
+                            const int64_t* sizes, size_t rank, uint64_t dtype, uint64_t layout, uint64_t device,
+                            uint64_t pin) = nullptr;
+  void (*exclude_key_)(uint16_t key, bool excluded) = nullptr;
   bool (*records_)() = nullptr;
   void (*record_)(bool) = nullptr;
   void* (*make_generator_)(void*, uint64_t) = nullptr;
@@ -133,10 +158,13 @@ class CpuKernels {
   void* c10_ = nullptr;
   ForeignExceptions exceptions_;
   uint16_t keys_[3] = {};  // of a kernel for the CPU, best first
+  uint16_t keys_above_[4] = {};
+  uint16_t sparse_keys_[2] = {};  // the first of them for COO and for compressed tensors; 0: not known
   uint32_t string_tag_ = 0, generator_tag_ = 0, complex_tag_ = 0;
   uintptr_t undefined_ = 0;
   TensorLayout tensor_;
   ValueLayout value_;
+  SparseReader sparse_;
 };
 
 }  // namespace rfinject

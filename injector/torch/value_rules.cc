@@ -11,12 +11,27 @@ constexpr std::string_view kRandom[] = {
     "log_normal_", "multinomial", "normal",           "normal_",           "poisson",           "random_",
     "randperm",    "uniform_",    "rrelu_with_noise", "rrelu_with_noise_", "_sample_dirichlet", "_standard_gamma"};
 
-constexpr std::string_view kProducts[] = {
-    "mm",     "addmm", "addmm_", "bmm",  "baddbmm", "baddbmm_",       "_addmm_activation", "addmv",
-    "addmv_", "addr",  "dot",    "vdot", "cdist",   "_cdist_forward", "_pdist_forward"};
+constexpr std::string_view kProducts[] = {"mm",
+                                          "addmm",
+                                          "addmm_",
+                                          "bmm",
+                                          "baddbmm",
+                                          "baddbmm_",
+                                          "_addmm_activation",
+                                          "addmv",
+                                          "addmv_",
+                                          "mv",
+                                          "_sparse_sparse_matmul",
+                                          "sparse_sampled_addmm",
+                                          "addr",
+                                          "dot",
+                                          "vdot",
+                                          "cdist",
+                                          "_cdist_forward",
+                                          "_pdist_forward"};
 
-constexpr std::string_view kCounts[] = {"nonzero", "_unique2", "unique_dim", "unique_consecutive",
-                                        "unique_dim_consecutive"};
+constexpr std::string_view kCounts[] = {
+    "nonzero", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive", "_sparse_sparse_matmul"};
 
 // Operators that launch nothing: what they return lies where their operand lies. A step of a transformer has a
 // thousand.
@@ -49,10 +64,12 @@ ValueRule ValueRuleOf(std::string_view name) {
   rule.random = Has(kRandom, name);
   rule.product = Has(kProducts, name);
   rule.counts = Has(kCounts, name);
+  rule.merges = name == "_coalesce";
   rule.compares = name == "equal";
   rule.makes = name == "tril_indices" || name == "triu_indices";
-  rule.exact = name == "lu_unpack" || name == "linalg_lu_solve" || name == "linalg_ldl_solve";
-  rule.whole = name == "linalg_lu";
+  rule.exact = name == "lu_unpack" || name == "linalg_lu_solve" || name == "linalg_ldl_solve" ||
+               name.starts_with("_convert_indices_");
+  rule.whole = name == "linalg_lu" || name == "linalg_lstsq";
   rule.all = name == "all";
   if (name == "_amp_foreach_non_finite_check_and_unscale_" || name == "_amp_update_scale_") {
     rule.writes = 0b11;

@@ -25,6 +25,8 @@ TEST(ValueRules, WhatDrawsOrMeansSomethingElseOnTheCpuIsNeverComputed) {
 TEST(ValueRules, WhatReadsItsOwnResults) {
   EXPECT_TRUE(ValueRuleOf("aten::nonzero").counts);
   EXPECT_TRUE(ValueRuleOf("aten::_unique2").counts);
+  EXPECT_TRUE(ValueRuleOf("aten::_sparse_sparse_matmul").counts);
+  EXPECT_TRUE(ValueRuleOf("aten::_coalesce").merges);
   EXPECT_TRUE(ValueRuleOf("aten::equal").compares);
   EXPECT_FALSE(ValueRuleOf("aten::eq").compares);
   EXPECT_TRUE(ValueRuleOf("aten::all").all);
@@ -33,9 +35,11 @@ TEST(ValueRules, WhatReadsItsOwnResults) {
 
 TEST(ValueRules, FactorsAreComputedAsAWhole) {
   EXPECT_TRUE(ValueRuleOf("aten::linalg_lu").whole);
+  EXPECT_TRUE(ValueRuleOf("aten::linalg_lstsq").whole);
   EXPECT_FALSE(ValueRuleOf("aten::linalg_lu_factor_ex").whole);
   // Row numbers that are zeros lie outside of the matrix.
   EXPECT_TRUE(ValueRuleOf("aten::lu_unpack").exact);
+  EXPECT_TRUE(ValueRuleOf("aten::_convert_indices_from_coo_to_csr").exact);
   EXPECT_TRUE(ValueRuleOf("aten::linalg_lu_solve").exact);
 }
 

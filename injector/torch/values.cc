@@ -35,8 +35,9 @@ constexpr uint64_t kIntegers = 128 << 10;
 constexpr uint64_t kUnknownElements = 256;  // where an operand is not known
 
 struct Facts {
-  CpuKernel kernel;
+  std::array<CpuKernel, 3> kernels;  // by Form
   ValueRule rule;
+  bool any() const { return kernels[0].run != nullptr || kernels[1].run != nullptr || kernels[2].run != nullptr; }
 };
 
 struct Frame {
@@ -49,9 +50,18 @@ struct Frame {
   bool owned = false;         // the tensors that are kept are also ours
   bool kept_tensors = false;  // those of its operands are, also when the operands are taken
   bool answered = false;      // what it reads of its own results was told (AnswerFromVirtualGpu)
+  Form form = Form::kDense;   // of its operands
+  int64_t answer = 0;         // what was told
   RawVector found{};          // results that were computed when it began (ValueRule::counts)
   std::array<RawValue, kMaxArguments> values;
   size_t first_written = 0;  // its part of the thread's
+
+  const CpuKernel& kernel() const { return facts.kernels[static_cast<size_t>(form)]; }
+  void Answer(int64_t value) {
+    answered = true;
+    answer = value;
+    AnswerFromVirtualGpu(&answer);
+  }
 };
 
 struct Thread {
@@ -89,15 +99,21 @@ Facts FactsOf(const RecordFunction& record) {
   return g_facts.FindByPointer(g.name(&record), [&record](const char* name, Facts* facts) {
     if (!IsOperatorName(name)) return false;
     facts->rule = ValueRuleOf(name);
-    if (!facts->rule.never) g.kernels.Find(record, &facts->kernel);
+    for (const Form form : {Form::kDense, Form::kCoo, Form::kCompressed}) {
+      if (!facts->rule.never) g.kernels.Find(record, form, &facts->kernels[static_cast<size_t>(form)]);
+    }
     return true;
   });
 }
 
-// Calls `visit(value)` for each tensor of a value: itself, or the elements of a list.
+// Calls `visit(value)` for each tensor that a value lies in: itself, its parts, or the elements of a list.
 template <typename Visit>
 void ForTensors(const RawValue& value, const Visit& visit) {
-  if (g.kernels.IsTensor(value)) {
+  SparseParts parts;
+  if (g.kernels.ReadSparse(value, &parts)) {
+    for (size_t i = 0; i < parts.index_count(); ++i) visit(g.kernels.PartOf(parts.indices[i]));
+    visit(g.kernels.PartOf(parts.values));
+  } else if (g.kernels.IsTensor(value)) {
     visit(value);
   } else if (g.kernels.IsList(value) && value.payload != 0) {
     const RawVector* list = g.kernels.Elements(value);
@@ -183,6 +199,15 @@ void NoteChanged(const RawValue& tensor) {
 
 // Writes a result of the CPU's kernel to where the operator's own is.
 bool Deliver(const RawValue& from, const RawValue& to) {
+  SparseParts found, asked;
+  if (g.kernels.ReadSparse(to, &asked)) {
+    if (!g.kernels.ReadSparse(from, &found) || found.compressed != asked.compressed) return false;
+    bool good = Deliver(g.kernels.PartOf(found.values), g.kernels.PartOf(asked.values));
+    for (size_t i = 0; i < asked.index_count(); ++i) {
+      good = good && Deliver(g.kernels.PartOf(found.indices[i]), g.kernels.PartOf(asked.indices[i]));
+    }
+    return good;
+  }
   TensorPlace source, target;
   if (!g.kernels.IsTensor(from) || !g.kernels.IsTensor(to)) return !g.kernels.IsTensor(to);
   if (!g.kernels.Read(from, &source) || !g.kernels.Read(to, &target) || target.device != kCuda) return false;
@@ -221,13 +246,6 @@ bool DeliverAll(const RawVector& results, const RawValue* outputs, size_t count)
 
 // --- Operands for the CPU's kernel.
 
-// Makes an owned operand of a tensor: an alias of what lies on the device, or the program's own tensor.
-bool MakeOperand(const RawValue& value, RawValue* operand) {
-  TensorPlace place;
-  if (!g.kernels.Read(value, &place)) return false;
-  return place.device == kCuda ? g.kernels.MakeAlias(place, operand) : g.kernels.Another(value, operand);
-}
-
 // Replaces a list's tensors, in a list that is only ours, so that nobody sees it. The tensors that were there are
 // kept for ReleaseReplaced.
 bool MakeListOperand(Thread* thread, RawValue* value) {
@@ -241,7 +259,7 @@ bool MakeListOperand(Thread* thread, RawValue* value) {
   for (RawValue* element = list->begin; element != list->end; ++element) {
     if (!g.kernels.IsTensor(*element)) continue;
     RawValue operand;
-    if (thread->replaced_count == kMaxTensors || !MakeOperand(*element, &operand)) return false;
+    if (thread->replaced_count == kMaxTensors || !g.kernels.MakeOperand(*element, &operand)) return false;
     thread->replaced[thread->replaced_count++] = *element;
     *element = operand;
   }
@@ -272,7 +290,7 @@ bool PushOperands(Frame* frame, Thread* thread, bool keep) {
       if (!good) operand = g.kernels.None();
       if (g.kernels.IsShared(value)) g.kernels.Destroy(value);
     } else if (g.kernels.IsTensor(value)) {
-      if (!MakeOperand(value, &operand)) {
+      if (!g.kernels.MakeOperand(value, &operand)) {
         good = false;
         operand = g.kernels.None();
       }
@@ -294,7 +312,7 @@ bool Compute(Frame* frame, Thread* thread, bool keep) {
   const bool pushed = PushOperands(frame, thread, keep);
   bool computed = false;
   if (pushed) {
-    computed = g.kernels.Run(frame->facts.kernel, &thread->stack);
+    computed = g.kernels.Run(frame->kernel(), &thread->stack);
   } else {
     g.kernels.Clear(&thread->stack);
   }
@@ -329,24 +347,22 @@ void Release(Frame* frame, Thread* thread) {
 
 // Runs an operator that counts before its own kernels would have: it gives out as much memory as they find.
 void ComputeCount(Frame* frame, Thread* thread) {
-  if (!Compute(frame, thread, true)) return;
+  if (!Compute(frame, thread, true)) {
+    if (int64_t count = 0; frame->facts.rule.merges && g.kernels.Count(frame->values[0], &count))
+      frame->Answer(count);
+    return;
+  }
   if (frame->facts.rule.compares) {
     const int64_t equal = thread->stack.size() == 1 ? static_cast<int64_t>(thread->stack.begin->payload & 1) : 0;
     g.kernels.Clear(&thread->stack);
-    frame->answered = true;
-    AnswerFromVirtualGpu(&equal);
+    frame->Answer(equal);
     return;
   }
-  TensorPlace place;
-  if (thread->stack.size() == 0 || !g.kernels.IsTensor(*thread->stack.begin) ||
-      !g.kernels.Read(*thread->stack.begin, &place) || place.rank == 0) {
-    g.kernels.Clear(&thread->stack);
-    return;
-  }
-  const int64_t count = place.sizes[0];
+  int64_t count = 0;
+  if (thread->stack.size() == 0 || !g.kernels.Count(*thread->stack.begin, &count))
+    return g.kernels.Clear(&thread->stack);
   std::swap(frame->found, thread->stack);
-  frame->answered = true;
-  AnswerFromVirtualGpu(&count);
+  frame->Answer(count);
 }
 
 // Whether values lie in the frame of a function that has called us: then they are copies that torch has made for us,
@@ -369,10 +385,16 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   Operands operands;
   for (size_t i = 0; i < wanted && operands.computable && operands.elements <= kIntegers; ++i) {
     ForTensors(first[i], [&operands](const RawValue& tensor) { Look(tensor, false, &operands); });
+    frame->form = std::max(frame->form, g.kernels.FormOf(first[i]));
+  }
+  for (size_t i = 0; i < wanted && i < 32; ++i) {
+    // Of a sparse tensor that is changed in place, the parts that it had are gone at the end.
+    const bool written = (frame->facts.rule.writes >> i & 1) != 0;
+    if (written && g.kernels.FormOf(first[i]) != Form::kDense) operands.computable = false;
   }
   const bool copies = AreCopies(values);
   frame->owned = !copies;
-  const bool small = frame->facts.kernel.run != nullptr && IsSmall(operands, frame->facts.rule);
+  const bool small = frame->kernel().run != nullptr && IsSmall(operands, frame->facts.rule);
   for (size_t i = 0; i < wanted && i < 32; ++i) {
     if ((frame->facts.rule.writes >> i & 1) == 0 || (!operands.on_device && operands.computable)) continue;
     if (!small && i != 0 && frame->facts.rule.writes == 0b11) continue;  // what the gradient scaler has found
@@ -383,9 +405,11 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     });
   }
   if (!small && frame->facts.rule.compares && operands.on_device) {  // what was not computed counts as equal
-    constexpr int64_t kEqual = 1;
-    frame->answered = true;
-    AnswerFromVirtualGpu(&kEqual);
+    frame->Answer(1);
+  }
+  if (int64_t count = 0;
+      !small && frame->facts.rule.merges && operands.on_device && g.kernels.Count(first[0], &count)) {
+    frame->Answer(count);  // no place of those that are not known counts as named twice
   }
   if (!small) return;
   frame->count = wanted;
@@ -394,7 +418,8 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     if (g.kernels.IsShared(first[i]) || (!copies && g.kernels.IsTensor(first[i]))) g.kernels.Share(first[i]);
   }
   frame->kept = frame->kept_tensors = true;
-  if (frame->facts.rule.counts || frame->facts.rule.compares) ComputeCount(frame, thread);
+  const bool counts = frame->facts.rule.counts || frame->facts.rule.merges;
+  if (counts || frame->facts.rule.compares) ComputeCount(frame, thread);
 }
 
 NoContext OnStart(const RecordFunction& record) {
@@ -407,13 +432,14 @@ NoContext OnStart(const RecordFunction& record) {
   Frame& frame = thread->frames[thread->depth++];
   frame.record = &record;
   frame.facts = FactsOf(record);
+  frame.form = Form::kDense;
   frame.launches = VirtualGpuLaunchesOfThread();
   frame.inner = 0;
   frame.count = 0;
   frame.first_written = thread->written_count;
   frame.kept = frame.kept_tensors = frame.owned = frame.answered = false;
   frame.found = {};
-  if (frame.facts.kernel.run != nullptr || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
+  if (frame.facts.any() || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
   return {};
 }
 
@@ -467,7 +493,8 @@ bool MayCompute(const Frame& frame, const Outputs& outputs, bool* known) {
     if (std::sqrt(square) > static_cast<double>(kMultiplyAdds)) return false;
   }
   *known = operands.known;
-  return operands.known || !frame.facts.rule.exact;
+  // The kernels of sparse tensors trust the row numbers that they are given.
+  return operands.known || (!frame.facts.rule.exact && frame.form == Form::kDense);
 }
 
 // Gives the operator's results their values. Returns false where that was not done.
@@ -517,10 +544,19 @@ void OnEnd(const RecordFunction& record, void*) {
   --thread->depth;
   const uint64_t launched = VirtualGpuLaunchesOfThread() - frame.launches;
   if (thread->depth != 0) thread->frames[thread->depth - 1].inner += launched;
-  if (frame.answered) AnswerFromVirtualGpu(nullptr);
-  if (launched != frame.inner || (launched != 0 && frame.facts.rule.whole)) {
+  if (frame.answered) {
+    AnswerFromVirtualGpu(nullptr);
+    for (uint32_t i = thread->depth; i-- > 0;) {  // what runs around it may still have an answer
+      if (!thread->frames[i].answered) continue;
+      AnswerFromVirtualGpu(&thread->frames[i].answer);
+      break;
+    }
+  }
+  const bool own = launched != frame.inner || (launched != 0 && frame.facts.rule.whole);
+  // What works on sparse tensors is also computed as a whole where that can be: inside, much is done in place.
+  if (own || (launched != 0 && frame.form != Form::kDense)) {
     Outputs outputs;
-    if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs)) {
+    if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs) && own) {
       for (size_t i = 0; i < outputs.count; ++i) {
         ForTensors(outputs.begin[i], [](const RawValue& tensor) { NoteChanged(tensor); });
       }

@@ -29,6 +29,13 @@ const char* TypeWord(cudaDataType type) {
   }
 }
 
+// The libraries take smaller tiles where large ones would leave SMs without work.
+constexpr int64_t kLargeTile = 128;
+constexpr int64_t kSmallTile = 64;
+constexpr int64_t kBlocksWorthLargeTiles = 80;
+
+}  // namespace
+
 double ElementBytes(cudaDataType type) {
   switch (type) {
     case CUDA_R_8F_E4M3:
@@ -47,13 +54,6 @@ double ElementBytes(cudaDataType type) {
       return 4;
   }
 }
-
-// The libraries take smaller tiles where large ones would leave SMs without work.
-constexpr int64_t kLargeTile = 128;
-constexpr int64_t kSmallTile = 64;
-constexpr int64_t kBlocksWorthLargeTiles = 80;
-
-}  // namespace
 
 void LaunchGemm(const GemmCall& call, CUstream stream) {
   const int64_t large = Blocks(call.rows, kLargeTile) * Blocks(call.columns, kLargeTile) * call.batch;
