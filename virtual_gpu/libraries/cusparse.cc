@@ -13,6 +13,12 @@
 
 using namespace rfinject::virtual_gpu;
 
+#if CUSPARSE_VERSION < 12000  // which takes what it only reads as what it writes
+using cusparseConstSpMatDescr_t = cusparseSpMatDescr_t;
+using cusparseConstDnMatDescr_t = cusparseDnMatDescr_t;
+using cusparseConstDnVecDescr_t = cusparseDnVecDescr_t;
+#endif
+
 struct cusparseContext {
   CUstream stream = nullptr;
   cusparsePointerMode_t pointers = CUSPARSE_POINTER_MODE_HOST;
@@ -82,24 +88,24 @@ double Compressed(int64_t lines, cusparseIndexType_t offset, int64_t nonzero, cu
   return static_cast<double>(lines + 1) * IndexBytes(offset) + static_cast<double>(nonzero) * IndexBytes(index);
 }
 
-double Bytes(cusparseConstSpMatDescr_t a) {
+double Bytes(const cusparseSpMatDescr* a) {
   return (static_cast<double>(a->nonzero) * a->element_bytes + a->index_bytes) * static_cast<double>(a->batch);
 }
-double Bytes(cusparseConstDnMatDescr_t a) {
+double Bytes(const cusparseDnMatDescr* a) {
   return static_cast<double>(a->rows) * static_cast<double>(a->columns) * a->element_bytes *
          static_cast<double>(a->batch);
 }
-double Bytes(cusparseConstDnVecDescr_t a) { return static_cast<double>(a->size) * a->element_bytes; }
+double Bytes(const cusparseDnVecDescr* a) { return static_cast<double>(a->size) * a->element_bytes; }
 
 // The numbers that meet in a product of two sparse matrices, if both hold theirs evenly spread.
-double Products(cusparseConstSpMatDescr_t a, cusparseConstSpMatDescr_t b) {
+double Products(const cusparseSpMatDescr* a, const cusparseSpMatDescr* b) {
   return static_cast<double>(a->nonzero) * static_cast<double>(b->nonzero) /
          static_cast<double>(std::max<int64_t>(a->columns, 1));
 }
 
 // How many numbers that product holds, which the caller gives out memory for: what PyTorch's operator is known to
 // give, else how many places that many products fall on by chance. No more than 32 bits can say, as torch takes it.
-int64_t NumbersOfProduct(cusparseConstSpMatDescr_t a, cusparseConstSpMatDescr_t b) {
+int64_t NumbersOfProduct(const cusparseSpMatDescr* a, const cusparseSpMatDescr* b) {
   int64_t answer = 0;
   if (rfinject_virtual_gpu_answered(&answer) != 0) return answer;
   const double places = static_cast<double>(a->rows) * static_cast<double>(b->columns);
@@ -238,19 +244,6 @@ SPARSE(CreateDnVec)(cusparseDnVecDescr_t* vector, int64_t size, void*, cudaDataT
   return Make(vector, cusparseDnVecDescr{.size = size, .element_bytes = ElementBytes(type)});
 }
 SPARSE(DestroyDnVec)(cusparseConstDnVecDescr_t vector) { return Unmake(vector); }
-SPARSE(CreateConstCsr)
-(cusparseConstSpMatDescr_t* matrix, int64_t rows, int64_t columns, int64_t nonzero, const void*, const void*,
- const void*, cusparseIndexType_t offset, cusparseIndexType_t index, cusparseIndexBase_t, cudaDataType type) {
-  return Make(matrix, Sparse(rows, columns, nonzero, Compressed(rows, offset, nonzero, index), type));
-}
-SPARSE(CreateConstDnMat)
-(cusparseConstDnMatDescr_t* matrix, int64_t rows, int64_t columns, int64_t, const void*, cudaDataType type,
- cusparseOrder_t) {
-  return Make(matrix, cusparseDnMatDescr{.rows = rows, .columns = columns, .element_bytes = ElementBytes(type)});
-}
-SPARSE(CreateConstDnVec)(cusparseConstDnVecDescr_t* vector, int64_t size, const void*, cudaDataType type) {
-  return Make(vector, cusparseDnVecDescr{.size = size, .element_bytes = ElementBytes(type)});
-}
 
 // Products of a sparse matrix with a vector, with a dense matrix, and with another sparse one; and those elements of
 // a product of dense ones that a sparse matrix has.
@@ -263,7 +256,7 @@ SPARSE(SpMV)
 (cusparseHandle_t handle, cusparseOperation_t, const void*, cusparseConstSpMatDescr_t matrix,
  cusparseConstDnVecDescr_t vector, const void*, cusparseDnVecDescr_t result, cudaDataType, cusparseSpMVAlg_t, void*) {
   return Launch(handle, "spmv", result->size, 2 * static_cast<double>(matrix->nonzero),
-                Bytes(matrix) + Bytes(vector) + Bytes(cusparseConstDnVecDescr_t{result}));
+                Bytes(matrix) + Bytes(vector) + Bytes(result));
 }
 SPARSE(SpMM_bufferSize)
 (cusparseHandle_t, cusparseOperation_t, cusparseOperation_t, const void*, cusparseConstSpMatDescr_t,
@@ -275,7 +268,7 @@ SPARSE(SpMM)
  cusparseConstDnMatDescr_t dense, const void*, cusparseDnMatDescr_t result, cudaDataType, cusparseSpMMAlg_t, void*) {
   const double products = static_cast<double>(matrix->nonzero) * static_cast<double>(result->columns * result->batch);
   return Launch(handle, "spmm", result->rows * result->columns * result->batch, 2 * products,
-                Bytes(matrix) + Bytes(dense) + Bytes(cusparseConstDnMatDescr_t{result}));
+                Bytes(matrix) + Bytes(dense) + Bytes(result));
 }
 SPARSE(SDDMM_bufferSize)
 (cusparseHandle_t, cusparseOperation_t, cusparseOperation_t, const void*, cusparseConstDnMatDescr_t,
@@ -294,7 +287,7 @@ SPARSE(SDDMM)
   const int64_t inner = operation == CUSPARSE_OPERATION_NON_TRANSPOSE ? left->columns : left->rows;
   return Launch(handle, "sddmm", result->nonzero * result->batch,
                 2 * static_cast<double>(result->nonzero) * static_cast<double>(inner * result->batch),
-                Bytes(left) + Bytes(right) + Bytes(cusparseConstSpMatDescr_t{result}));
+                Bytes(left) + Bytes(right) + Bytes(result));
 }
 SPARSE(SpGEMM_createDescr)(cusparseSpGEMMDescr_t* description) { return Make(description, cusparseSpGEMMDescr()); }
 SPARSE(SpGEMM_destroyDescr)(cusparseSpGEMMDescr_t description) { return Unmake(description); }
@@ -317,6 +310,5 @@ SPARSE(SpGEMM_copy)
 (cusparseHandle_t handle, cusparseOperation_t, cusparseOperation_t, const void*, cusparseConstSpMatDescr_t a,
  cusparseConstSpMatDescr_t b, const void*, cusparseSpMatDescr_t result, cudaDataType, cusparseSpGEMMAlg_t,
  cusparseSpGEMMDescr_t) {
-  return Launch(handle, "spgemm", result->nonzero, 2 * Products(a, b),
-                Bytes(a) + Bytes(b) + Bytes(cusparseConstSpMatDescr_t{result}));
+  return Launch(handle, "spgemm", result->nonzero, 2 * Products(a, b), Bytes(a) + Bytes(b) + Bytes(result));
 }
