@@ -12,7 +12,9 @@ uint64_t DistinctElements(const TensorView& tensor) {
   return tensor.broadcast && tensor.distinct != 0 ? std::min(tensor.distinct, tensor.numel) : tensor.numel;
 }
 
-uint64_t Bytes(const TensorView& tensor) { return SaturatingMultiply(DistinctElements(tensor), tensor.element_size); }
+uint64_t Bytes(const TensorView& tensor) {
+  return SaturatingAdd(SaturatingMultiply(DistinctElements(tensor), tensor.element_size), tensor.index_bytes);
+}
 
 uint64_t Bytes(std::span<const TensorView> tensors) {
   uint64_t sum = 0;

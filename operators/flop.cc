@@ -4,9 +4,13 @@
 
 #include "operators/linear_algebra.h"
 #include "operators/operands.h"
+#include "operators/sparse.h"
 
 namespace rfinject::estimate {
 namespace {
+
+FlopCount OnVector(uint64_t flop) { return {flop, 0, flop}; }
+FlopCount OnMatrix(uint64_t flop) { return {flop, flop, 0}; }
 
 uint64_t Product(uint64_t a, uint64_t b, uint64_t c = 1, uint64_t d = 1) {
   return SaturatingMultiply(SaturatingMultiply(a, b), SaturatingMultiply(c, d));
@@ -65,12 +69,13 @@ uint64_t ConvolutionBackward(const OpCall& call) {
 
 // mm(a, b), bmm(a, b), addmm(c, a, b), …: the last two of the first three tensors are the matrices. An `out`
 // argument comes after them.
-uint64_t Matmul(const OpCall& call) {
+FlopCount Matmul(const OpCall& call) {
   const bool adds = NameHas(call, "add");
   const TensorView* a = InputTensor(call, adds ? 1 : 0);
   const TensorView* b = InputTensor(call, adds ? 2 : 1);
-  if (a == nullptr || b == nullptr) return 0;
-  return Product(2, a->numel, Size(*b, -1));
+  if (a == nullptr || b == nullptr) return {};
+  if (a->sparse || b->sparse) return OnVector(SparseProductFlop(*a, *b));
+  return OnMatrix(Product(2, a->numel, Size(*b, -1)));
 }
 
 uint64_t Linear(const OpCall& call) {
@@ -245,9 +250,6 @@ uint64_t LastTensorElements(const OpCall& call) {
   return 0;
 }
 
-FlopCount OnVector(uint64_t flop) { return {flop, 0, flop}; }
-FlopCount OnMatrix(uint64_t flop) { return {flop, flop, 0}; }
-
 FlopCount Count(const OpRule& rule, const OpCall& call) {
   switch (rule.flop) {
     case FlopRule::kNone:
@@ -274,7 +276,7 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
     case FlopRule::kConvolutionBackward:
       return OnMatrix(ConvolutionBackward(call));
     case FlopRule::kMatmul:
-      return OnMatrix(Matmul(call));
+      return Matmul(call);
     case FlopRule::kLinear:
       return OnMatrix(Linear(call));
     case FlopRule::kMatVec:
@@ -295,6 +297,8 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
       return OnVector(Normalise(call));
     case FlopRule::kLinearAlgebra:
       return OnVector(LinearAlgebraFlop(call));
+    case FlopRule::kSampledProduct:
+      return OnVector(SampledProductFlop(call));
     case FlopRule::kPoolWindow:
       return OnVector(Product(Window(call, 1), Elements(ResultTensors(call))));
     case FlopRule::kPoolWindowBackward:

@@ -61,6 +61,14 @@ uint64_t Solve(const OpCall& call, size_t matrix, size_t right, uint64_t per) {
   return SaturatingMultiply(of.batch, Part(per, 1, of.n, of.n, Columns(*b, of)));
 }
 
+// linalg_lstsq(A, B): the factorisation, and of each column on the right its product with Q and a triangle's solution.
+uint64_t LeastSquares(const OpCall& call, const Matrices& a) {
+  const TensorView* right = InputTensor(call, 1);
+  if (right == nullptr) return 0;
+  const uint64_t columns = right->rank == InputTensor(call, 0)->rank ? Size(*right, -1) : 1;
+  return SaturatingAdd(Qr(a), Less(Part(4, 1, a.m, a.n, columns), Part(1, 1, a.n, a.n, columns)));
+}
+
 uint64_t OfOne(std::string_view name, const OpCall& call, const Matrices& a) {
   if (name == "linalg_cholesky_ex" || name == "cholesky") return Part(1, 3, a.n, a.n, a.n);
   if (name == "cholesky_inverse") return Part(2, 3, a.n, a.n, a.n);
@@ -69,6 +77,7 @@ uint64_t OfOne(std::string_view name, const OpCall& call, const Matrices& a) {
   if (name == "geqrf" || name == "linalg_householder_product") return Qr(a);
   if (name == "_linalg_svd") return Svd(call, a);
   if (name == "_linalg_eigh") return Has(call, 1) ? Part(9, 1, a.n, a.n, a.n) : Part(4, 3, a.n, a.n, a.n);
+  if (name == "linalg_lstsq") return LeastSquares(call, a);
   if (name == "linalg_eig") return Part(25, 1, a.n, a.n, a.n);
   if (name == "_linalg_eigvals") return Part(10, 1, a.n, a.n, a.n);
   // The others begin with it: linalg_lu_factor_ex, linalg_lu, _linalg_det, _linalg_slogdet, _linalg_solve_ex.

@@ -38,6 +38,11 @@ TEST(LinearAlgebra, Solutions) {
   EXPECT_EQ(Flop("aten::cholesky_solve ( f32[30,5] f32[30,30] b0 ) -> ( f32[30,5] )"), 9000u);
   EXPECT_EQ(Flop("aten::linalg_lu_solve ( f32[2,30,30] i32[2,30] f32[2,30,5] b1 b0 ) -> ( f32[2,30,5] )"), 18000u);
   // One right-hand side, a vector.
+  // 4mnr - nnr beside the factorisation, also where there are more columns than rows.
+  EXPECT_EQ(Flop("aten::linalg_lstsq ( f32[2,60,30] f32[2,60,5] _ _ ) -> ( f32[2,30,5] f32[0] i64[0] f32[0] )"),
+            2 * (2 * 60 * 900 - 18000 + 4 * 60 * 30 * 5 - 900 * 5u));
+  EXPECT_EQ(Flop("aten::linalg_lstsq ( f32[30,60] f32[30,5] _ _ ) -> ( f32[60,5] f32[0] i64[0] f32[0] )"),
+            2 * 60 * 900 - 18000 + 4 * 60 * 30 * 5 - 900 * 5u);
   EXPECT_EQ(Flop("aten::_linalg_solve_ex ( f32[30,30] f32[30] b1 b0 ) -> ( f32[30] f32[30,30] i32[30] i32[] )"),
             18000 + 1800u);
 }

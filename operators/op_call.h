@@ -48,6 +48,10 @@ struct TensorView {
   bool broadcast = false;     // some stride is 0: fewer elements lie in memory than numel says
   uint64_t distinct = 0;      // elements that really lie in memory (strides of 0 counted once)
   int64_t offset = -1;        // elements between the storage's start and this tensor's first; -1 unknown
+  // A sparse tensor (COO, CSR and the like): `shape` is the whole matrix's; numel, element_size and storage are those
+  // of the numbers that it holds, and this many bytes say where they stand.
+  bool sparse = false;
+  uint64_t index_bytes = 0;
 };
 
 // One argument of the operator, in schema order.

@@ -92,6 +92,10 @@ void WriteTensor(Writer& out, const TensorView& tensor, std::string_view mark) {
     out.Number(Size(tensor, static_cast<int>(i)));
   }
   out.Text("]");
+  if (!tensor.sparse) return;
+  out.Text("{");
+  out.Number(tensor.numel);
+  out.Text("}");
 }
 
 // FNV-1a over 64-bit words, finished by the mixer of MurmurHash3 (both public domain): the words differ in few bits.
@@ -200,6 +204,7 @@ uint64_t HashSignature(const OpCall& call) noexcept {
     hash.Word(static_cast<uint64_t>(tensors[0].format) << 16 | static_cast<uint64_t>(tensors[0].dtype) << 8 |
               Rank(tensors[0]));
     for (size_t i = 0; i < Rank(tensors[0]); ++i) hash.Word(Size(tensors[0], static_cast<int>(i)));
+    if (tensors[0].sparse) hash.Word(tensors[0].numel);
   }
   return hash.Finish();
 }

@@ -16,7 +16,8 @@ namespace rfinject::estimate {
 inline constexpr size_t kMaxSignature = 200;
 
 // Types and shapes of the tensor arguments, separated by spaces; a list as "62*f32{11689512}"
-// (count, type of its first, elements of all). The first tensor of a convolution or batch norm bears the operator's
+// (count, type of its first, elements of all), a sparse tensor as "f32[2708,2708]{13264}" (its shape, and how many
+// numbers it holds). The first tensor of a convolution or batch norm bears the operator's
 // memory format where that is not the usual one, which is channels last for halves and channels first for all else:
 // "f32:nhwc[8,64,56,56]", "f16:nchw[8,64,56,56]". That of a causal attention bears ":causal". Written into
 // `buffer`; what does not fit is cut and ends in "…".

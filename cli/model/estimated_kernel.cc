@@ -43,7 +43,7 @@ bool IsChannelsLast(std::string_view type) {
   return type.ends_with(":nhwc") || (half && !type.ends_with(":nchw"));
 }
 
-// The operands that the signature names, as far as they are single tensors of at most five dimensions.
+// The operands that the signature names, as far as they are single, dense tensors of at most five dimensions.
 Shapes Parse(std::string_view signature) {
   Shapes shapes;
   while (!signature.empty() && shapes.count < kMaxOperands) {
@@ -51,7 +51,7 @@ Shapes Parse(std::string_view signature) {
     std::string_view token = signature.substr(0, end);
     signature.remove_prefix(end == std::string_view::npos ? signature.size() : end + 1);
     const size_t open = token.find('[');
-    if (open == std::string_view::npos || !token.ends_with(']')) return shapes;  // a list, or cut off
+    if (open == std::string_view::npos || !token.ends_with(']')) return shapes;  // a list, sparse, or cut off
     Shape shape;
     const std::string_view type = token.substr(0, open);
     shape.type = type;
@@ -269,7 +269,9 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
   return list;
 }
 
-ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& model) {
+namespace {
+
+ExpectedTime TimeOf(const EstimatedKernel& kernel, const ExpectedTimes& model) {
   ExpectedTime sum;
   sum.calibrated = Calibrated::kGpu;
   const OperatorList list = OperatorsOf(kernel);
@@ -298,6 +300,33 @@ ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& 
     sum.high_s *= longer;
   }
   return sum;
+}
+
+// Bytes of one number of the sparse operand that the signature names; 0 where none is sparse.
+double SparseElementBytes(std::string_view signature) {
+  const size_t mark = signature.find("]{");
+  if (mark == std::string_view::npos) return 0;
+  const size_t blank = signature.rfind(' ', mark);
+  return ElementBytes(signature.substr(blank == std::string_view::npos ? 0 : blank + 1));
+}
+
+}  // namespace
+
+ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& model) {
+  ExpectedTime near = TimeOf(kernel, model);
+  const double products = LargestFlop(kernel.flop).second / 2;
+  const double element_bytes = SparseElementBytes(kernel.signature);
+  if (!(products > 0) || !(element_bytes > 0)) return near;
+  // A product with a sparse matrix takes an element of the other one for each multiply-add. How many of them a cache
+  // has depends on where the numbers stand, which nobody knows here: all of them, or none. No time of such a kernel
+  // is known either.
+  EstimatedKernel scattered = kernel;
+  scattered.bytes += products * element_bytes;
+  const ExpectedTime far = TimeOf(scattered, model);
+  near.expected_s = std::sqrt(near.expected_s * far.expected_s);
+  near.high_s = far.high_s;
+  near.calibrated = Calibrated::kFamily;
+  return near;
 }
 
 }  // namespace rfinject::cli

@@ -299,5 +299,23 @@ TEST(EstimatedKernel, ABatchNormReadsTwiceByABlockAChannel) {
   EXPECT_EQ(only().rows, 0);
 }
 
+TEST(EstimatedKernel, ASparseProductIsTrafficWithAWideInterval) {
+  constexpr double kNumbers = 1e6, kColumns = 64, kRows = 1e5;
+  EstimatedKernel kernel{.op = "aten::mm",
+                         .signature = "f32[100000,100000]{1000000} f32[100000,64]",
+                         .flop = Flop(Precision::kFp32, 2 * kNumbers * kColumns),
+                         .bytes = kNumbers * (4 + 16) + 2 * kRows * kColumns * 4};
+  EXPECT_NE(OperatorsOf(kernel).operators[0].kind, OperatorKind::kProduct);
+  const ExpectedTimes model(*FindGpu("A100-SXM4-40GB"), Calibration::Shipped());
+  const ExpectedTime sparse = ExpectedTimeOf(kernel, model);
+  kernel.signature = "f32[100000,100000,100000,100000,100000,1] f32[100000,64]";  // nothing of it is known
+  const ExpectedTime traffic = ExpectedTimeOf(kernel, model);
+  EXPECT_EQ(sparse.low_s, traffic.low_s);
+  EXPECT_GT(sparse.expected_s, traffic.expected_s);
+  // 256 MB more where no cache has any of the dense matrix.
+  kernel.bytes += kNumbers * kColumns * 4;
+  EXPECT_DOUBLE_EQ(sparse.high_s, ExpectedTimeOf(kernel, model).high_s);
+}
+
 }  // namespace
 }  // namespace rfinject::cli

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <string_view>
 
@@ -15,6 +16,7 @@ namespace rfinject {
 namespace {
 
 constexpr int32_t kCpu = 0;
+constexpr size_t kMostOperands = 32;
 
 template <typename T>
 T Load(uintptr_t address) {
@@ -173,6 +175,7 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
     return false;
   }
   FindNumbers(every);
+  FindSparse(torch, layouts.tensor);
   *why = Check();
   return *why == nullptr;
 }
@@ -201,6 +204,29 @@ void CpuKernels::FindNumbers(bool every) {
   tags_.string = value_.boolean + 2;
   tags_.complex = value_.real + 1;
   tags_.generator = value_.list + 12;
+}
+
+// Finds what sparse tensors are read, made and computed with.
+void CpuKernels::FindSparse(void* torch, const TensorLayout& layout) {
+  // Without these two nothing sparse is computed. They are those of torch 2.5 and later, whose optionals are the
+  // standard library's.
+  sparse_.coo = reinterpret_cast<decltype(sparse_.coo)>(dlsym(
+      torch,
+      "_ZN2at4_ops25_sparse_coo_tensor_unsafe4callERKNS_6TensorES4_N3c108ArrayRefINS5_6SymIntEEESt8optionalINS5_"
+      "10ScalarTypeEES9_INS5_6LayoutEES9_INS5_6DeviceEES9_IbESG_"));
+  sparse_.compressed = reinterpret_cast<decltype(sparse_.compressed)>(dlsym(
+      torch,
+      "_ZN2at4_ops32_sparse_compressed_tensor_unsafe4callERKNS_6TensorES4_S4_N3c108ArrayRefINS5_6SymIntEEESt8opt"
+      "ionalINS5_10ScalarTypeEES9_INS5_6LayoutEES9_INS5_6DeviceEES9_IbE"));
+  sparse_.reader = SparseReader(torch, layout);
+  sparse_.exclude_key = reinterpret_cast<decltype(sparse_.exclude_key)>(
+      dlsym(c10_, "_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb"));
+  constexpr const char* kAbove[] = {"AutogradFunctionality", "AutogradOther", "AutogradNestedTensor",
+                                    "ADInplaceOrView"};
+  for (size_t i = 0; i < std::size(kAbove); ++i) sparse_.keys_above[i] = KeyNumber(c10_, kAbove[i]);
+  if (sparse_.exclude_key == nullptr) sparse_.coo = nullptr, sparse_.compressed = nullptr;
+  sparse_.keys[0] = sparse_.coo != nullptr ? KeyNumber(c10_, "SparseCPU") : 0;
+  sparse_.keys[1] = sparse_.compressed != nullptr ? KeyNumber(c10_, "SparseCsrCPU") : 0;
 }
 
 // Looks at what can be told without an operator.
@@ -239,7 +265,7 @@ const char* CpuKernels::Check() const {
   return why;
 }
 
-bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) const try {
+bool CpuKernels::Find(const abi::RecordFunction& record, Form form, CpuKernel* kernel) const try {
   // std::optional<c10::OperatorName>: two strings and a flag. It is looked into by torch alone, and never destroyed.
   alignas(16) unsigned char name[128] = {};
   operator_name_(name, &record);
@@ -248,7 +274,8 @@ bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) cons
   Handle handle = {};
   // An operator that consists of others on CUDA, too, launches nothing itself.
   return FindSchema(name, &handle) &&
-         KernelOf(handle, kernel_of_(reinterpret_cast<const void*>(handle.definition), cuda_key_) != nullptr, kernel);
+         KernelOf(handle, kernel_of_(reinterpret_cast<const void*>(handle.definition), cuda_key_) != nullptr, form,
+                  kernel);
 } catch (...) {
   return false;
 }
@@ -263,7 +290,7 @@ bool CpuKernels::FindByName(std::string_view name, CpuKernel* kernel) const try 
   std::memcpy(both, own.get(), own.size());
   std::memcpy(both + own.size(), overload.get(), overload.size());
   Handle handle = {};
-  return FindSchema(both, &handle) && KernelOf(handle, true, kernel);
+  return FindSchema(both, &handle) && KernelOf(handle, true, Form::kDense, kernel);
 } catch (...) {
   return false;
 }
@@ -273,9 +300,14 @@ bool CpuKernels::FindSchema(const void* name, Handle* handle) const {
   return handle->found == 1 && handle->definition != 0;
 }
 
-bool CpuKernels::KernelOf(const Handle& handle, bool composite, CpuKernel* kernel) const {
-  for (const uint16_t key : keys_) {
-    if (key == 0 || (key == keys_[3] && !composite)) continue;
+bool CpuKernels::KernelOf(const Handle& handle, bool composite, Form form, CpuKernel* kernel) const {
+  std::array<uint16_t, 4> keys = keys_;
+  if (form != Form::kDense) {
+    keys[0] = sparse_.keys[form == Form::kCoo ? 0 : 1];
+    if (keys[0] == 0) return false;
+  }
+  for (const uint16_t key : keys) {
+    if (key == 0 || (key == keys_[3] && (!composite || form != Form::kDense))) continue;
     // c10::impl::AnnotatedKernel begins with a c10::KernelFunction: an object and the function that is called with
     // it.
     const void* found = kernel_of_(reinterpret_cast<const void*>(handle.definition), key);
@@ -290,7 +322,7 @@ bool CpuKernels::KernelOf(const Handle& handle, bool composite, CpuKernel* kerne
     }
     auto* kept = new (std::nothrow) Handle(handle);  // one for each operator, for ever
     if (kept == nullptr) return false;
-    *kernel = {.functor = Load<void*>(at), .run = run, .handle = kept};
+    *kernel = {.functor = Load<void*>(at), .run = run, .handle = kept, .sparse = form != Form::kDense};
     return true;
   }
   return false;
@@ -315,6 +347,21 @@ RawValue CpuKernels::RealValue(double number) const {
   RawValue value = {0, value_.real, 0};
   std::memcpy(&value.payload, &number, sizeof number);
   return value;
+}
+
+Form CpuKernels::FormOf(const RawValue& value) const {
+  SparseParts parts;
+  if (!ReadSparse(value, &parts)) return Form::kDense;
+  return parts.compressed ? Form::kCompressed : Form::kCoo;
+}
+
+bool CpuKernels::Count(const RawValue& tensor, int64_t* count) const {
+  SparseParts parts;
+  const RawValue part = ReadSparse(tensor, &parts) ? PartOf(parts.values) : tensor;
+  TensorPlace place;
+  if (!IsTensor(part) || !Read(part, &place) || place.rank == 0) return false;
+  *count = place.sizes[0];
+  return true;
 }
 
 bool CpuKernels::IsShared(const RawValue& value) const {
@@ -456,6 +503,25 @@ bool CpuKernels::MakeTrueList(size_t count, RawValue* value) const try {
   return false;
 }
 
+bool CpuKernels::MakeSparse(const RawValue& like, const SparseParts& from, const RawValue* parts,
+                            RawValue* value) const {
+  const auto rank = Load<uint64_t>(like.payload + tensor_.sizes);
+  const uintptr_t inside = like.payload + tensor_.sizes + 8;
+  const auto* sizes = rank > kInlineRank ? Load<const int64_t*>(inside) : reinterpret_cast<const int64_t*>(inside);
+  // A std::optional of one byte: its value, and then whether there is one.
+  const uint64_t extra = from.extra | uint64_t{1} << 8;
+  uint64_t made = 0;
+  const bool good = Unseen([&] {
+    if (from.compressed) {
+      sparse_.compressed(&made, &parts[0].payload, &parts[1].payload, &parts[2].payload, sizes, rank, 0, extra, 0, 0);
+    } else {
+      sparse_.coo(&made, &parts[0].payload, &parts[1].payload, sizes, rank, 0, 0, 0, 0, extra);
+    }
+  });
+  *value = {made, value_.tensor, 0};
+  return good && made != 0;
+}
+
 bool CpuKernels::Another(const RawValue& tensor, RawValue* value) const {
   if (make_.handle == nullptr) {
     // Such a torch counts Python's ownership of a tensor as one owner more, and tells Python of no other.
@@ -510,7 +576,24 @@ bool CpuKernels::Unseen(const Call& call) const {
 }
 
 bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
-  const bool good = Unseen([&] { kernel.run(kernel.functor, kernel.handle, 0, stack); });
+  // A kernel that returns references to several of its operands (linalg_lu_factor_ex.out) does so after it has
+  // dropped them, so that somebody else must own them until then.
+  RawValue owned[kMostOperands];
+  size_t count = 0;
+  for (const RawValue* value = stack->begin; value != stack->end && count != kMostOperands; ++value) {
+    if (!IsTensor(*value)) continue;
+    Share(*value);
+    owned[count++] = *value;
+  }
+  const bool good = Unseen([&] {
+    // These kernels count on it that nothing of autograd's lies between them and what they call: a tensor's parts are
+    // then its parts, and no views of them. What is changed here is undone with the rest (PlainKeys).
+    for (const uint16_t key : sparse_.keys_above) {
+      if (kernel.sparse) sparse_.exclude_key(key, true);
+    }
+    kernel.run(kernel.functor, kernel.handle, 0, stack);
+  });
+  while (count != 0) Destroy(owned[--count]);
   if (!good) Clear(stack);
   return good;
 }

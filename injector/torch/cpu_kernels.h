@@ -17,6 +17,7 @@
 #include "injector/foreign_exceptions.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/layouts.h"
+#include "injector/torch/sparse_layout.h"
 #include "injector/torch/symbols.h"
 
 namespace rfinject {
@@ -42,7 +43,11 @@ struct CpuKernel {
   void* functor = nullptr;
   void (*run)(void* functor, const void* handle, uint64_t keys, RawVector* stack) = nullptr;
   const void* handle = nullptr;  // a c10::OperatorHandle
+  bool sparse = false;
 };
+
+// What an operator's kernels are chosen by: the most special of its tensors.
+enum class Form : uint8_t { kDense, kCoo, kCompressed };
 
 // A tensor's place and shape.
 struct TensorPlace {
@@ -74,9 +79,9 @@ class CpuKernels {
   // tensors of complex numbers, and for operators whose implementation for the CPU consists of other operators.
   bool Init(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every, const char** why);
 
-  // Finds the kernel of the operator that a RecordFunction is of; false where it has none for the CPU, or one of the
-  // program's in Python.
-  bool Find(const abi::RecordFunction& record, CpuKernel* kernel) const;
+  // Finds the kernel of the operator that a RecordFunction is of, for tensors of that form; false where it has none
+  // for the CPU, or one of the program's in Python.
+  bool Find(const abi::RecordFunction& record, Form form, CpuKernel* kernel) const;
   // The same by the operator's name, "aten::neg" or, with that of its overload, "aten::mul.Tensor".
   bool FindByName(std::string_view name, CpuKernel* kernel) const;
 
@@ -92,10 +97,13 @@ class CpuKernels {
   bool IsCarried(const RawValue& value) const;
   // Of a number as torch hands it over: a double, or an integer.
   double Real(const RawValue& value) const;
-  // Calls `visit(value)` for each tensor of a value: itself, or the elements of a list.
+  // Calls `visit(value)` for each tensor that a value lies in: itself, its parts, or the elements of a list.
   template <typename Visit>
   void ForTensors(const RawValue& value, const Visit& visit) const {
-    if (IsTensor(value)) {
+    if (SparseParts parts; ReadSparse(value, &parts)) {
+      for (size_t i = 0; i < parts.index_count(); ++i) visit(PartOf(parts.indices[i]));
+      visit(PartOf(parts.values));
+    } else if (IsTensor(value)) {
       visit(value);
     } else if (IsList(value) && value.payload != 0) {
       const RawVector* list = Elements(value);
@@ -108,6 +116,14 @@ class CpuKernels {
   bool Read(const RawValue& tensor, TensorPlace* place) const;
   // Where the first eight bytes of a tensor of whatever numbers lie; 0 where it has fewer.
   uintptr_t FirstWord(const RawValue& tensor) const;
+  // The parts of a sparse tensor; false for any other value. PartOf is one of them, as a value.
+  bool ReadSparse(const RawValue& tensor, SparseParts* parts) const {
+    return IsTensor(tensor) && sparse_.reader.Read(tensor.payload, parts);
+  }
+  RawValue PartOf(uintptr_t part) const { return {part, value_.tensor, 0}; }
+  Form FormOf(const RawValue& value) const;
+  // How many rows a tensor has, or numbers where it is sparse; false where that cannot be read.
+  bool Count(const RawValue& tensor, int64_t* count) const;
   RawVector* Elements(const RawValue& list) const {
     return reinterpret_cast<RawVector*>(list.payload + value_.list_values);
   }
@@ -128,6 +144,9 @@ class CpuKernels {
   bool MakeTensor(const TensorPlace& like, uint16_t dtype, RawValue* value) const;
   // Makes a list of `count` times true; false when there is no memory for it.
   bool MakeTrueList(size_t count, RawValue* value) const;
+  // Makes a sparse tensor of the CPU of tensors of the CPU that are its parts: indices, then values. `like` is the
+  // program's, whose form and sizes it gets. False where this torch cannot do that.
+  bool MakeSparse(const RawValue& like, const SparseParts& form, const RawValue* parts, RawValue* value) const;
   // Another owner of the same tensor.
   bool Another(const RawValue& tensor, RawValue* value) const;
   // A generator of the CPU for what CUDA's generator has just given: each seed and offset has numbers of its own.
@@ -163,9 +182,10 @@ class CpuKernels {
 
   const char* Check() const;
   void FindNumbers(bool every);
+  void FindSparse(void* torch, const TensorLayout& layout);
   bool FindSchema(const void* name, Handle* handle) const;
   // `composite`: also one that consists of other operators.
-  bool KernelOf(const Handle& handle, bool composite, CpuKernel* kernel) const;
+  bool KernelOf(const Handle& handle, bool composite, Form form, CpuKernel* kernel) const;
   RawValue TakeFromBox(void* box) const;
   template <typename Call>
   bool Unseen(const Call& call) const;
@@ -219,6 +239,17 @@ class CpuKernels {
   uintptr_t undefined_ = 0;
   TensorLayout tensor_;
   ValueLayout value_;
+  struct {
+    SparseReader reader;
+    void* (*coo)(void* result, const void* indices, const void* values, const int64_t* sizes, size_t rank,
+                 uint64_t dtype, uint64_t layout, uint64_t device, uint64_t pin, uint64_t coalesced) = nullptr;
+    void* (*compressed)(void* result, const void* compressed, const void* plain, const void* values,
+                        const int64_t* sizes, size_t rank, uint64_t dtype, uint64_t layout, uint64_t device,
+                        uint64_t pin) = nullptr;
+    void (*exclude_key)(uint16_t key, bool excluded) = nullptr;
+    uint16_t keys_above[4] = {};
+    uint16_t keys[2] = {};  // the first of keys_ for COO and for compressed tensors; 0: not known
+  } sparse_;
 };
 
 }  // namespace rfinject

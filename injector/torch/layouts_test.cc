@@ -305,25 +305,23 @@ class OperandTest : public testing::Test {
  protected:
   OperandTest() {
     using Mock = mock::Tensor<false>;
-    TensorLayout tensor;
-    tensor.valid = true;
-    tensor.storage = offsetof(Mock, storage);
-    tensor.storage_data = offsetof(mock::Storage, data);
-    tensor.sizes = offsetof(Mock, rank);
-    tensor.numel = offsetof(Mock, numel);
-    tensor.dtype = offsetof(Mock, dtype);
-    tensor.device = offsetof(Mock, device);
-    tensor.meta_device = 14;
-    ValueLayout value;
-    value.valid = true;
-    value.none = mock::kNone;
-    value.tensor = mock::kTensor;
-    value.integer = mock::kInt;
-    value.real = mock::kDouble;
-    value.boolean = mock::kBool;
-    value.list = mock::kList;
-    value.list_values = offsetof(mock::List, values);
-    reader_ = OperandReader(tensor, value, &undefined_);
+    layout_.valid = true;
+    layout_.storage = offsetof(Mock, storage);
+    layout_.storage_data = offsetof(mock::Storage, data);
+    layout_.sizes = offsetof(Mock, rank);
+    layout_.numel = offsetof(Mock, numel);
+    layout_.dtype = offsetof(Mock, dtype);
+    layout_.device = offsetof(Mock, device);
+    layout_.meta_device = 14;
+    value_.valid = true;
+    value_.none = mock::kNone;
+    value_.tensor = mock::kTensor;
+    value_.integer = mock::kInt;
+    value_.real = mock::kDouble;
+    value_.boolean = mock::kBool;
+    value_.list = mock::kList;
+    value_.list_values = offsetof(mock::List, values);
+    reader_ = OperandReader(layout_, value_, &undefined_);
     storage_.data = &storage_;
   }
 
@@ -331,6 +329,8 @@ class OperandTest : public testing::Test {
 
   mock::Storage storage_;
   int undefined_ = 0;
+  TensorLayout layout_;
+  ValueLayout value_;
   OperandReader reader_;
   Operands operands_;
 };
@@ -377,6 +377,53 @@ TEST_F(OperandTest, ReadsEachKind) {
   EXPECT_EQ(folded.rank, kMaxRank);
   EXPECT_EQ(folded.shape[kMaxRank - 1], 6);
   EXPECT_FALSE(operands_.has_meta || operands_.has_wrapper || operands_.crosses_devices);
+}
+
+// What the classes of sparse tensors add to TensorImpl.
+struct MockCoo : mock::Tensor<false> {
+  using Tensor::Tensor;
+  uint64_t sparse = 2, dense = 0;
+  const void *indices = nullptr, *values = nullptr;
+  uint64_t coalesced = 1;
+};
+struct MockCsr : mock::Tensor<false> {
+  using Tensor::Tensor;
+  const void *rows = nullptr, *columns = nullptr, *values = nullptr;
+  uint64_t layout = 2;
+};
+
+TEST_F(OperandTest, ReadsSparseTensorsByTheirParts) {
+  int coo_class = 0, csr_class = 0;
+  reader_ = OperandReader(layout_, value_, &undefined_, SparseReader(Bits(&coo_class), Bits(&csr_class), layout_));
+  const mock::Tensor<false> places(&storage_, 4, {2, 6}, {6, 1}), numbers(&storage_, 6, {6}, {1});
+  MockCoo coo(nullptr, 6, {4, 5}, {0, 0});
+  coo.table = &coo_class;
+  coo.indices = &places;
+  coo.values = &numbers;
+  const mock::Tensor<false> rows(&storage_, 3, {5}, {1}), columns(&storage_, 3, {6}, {1});
+  MockCsr csr(nullptr, 6, {4, 5}, {0, 0});
+  csr.table = &csr_class;
+  csr.rows = &rows;
+  csr.columns = &columns;
+  csr.values = &numbers;
+  Read({{Bits(&coo), mock::kTensor}, {Bits(&csr), mock::kTensor}});
+  EXPECT_FALSE(operands_.has_wrapper);
+  ASSERT_EQ(operands_.tensors.size(), 2u);
+  for (const TensorView& view : operands_.tensors) {
+    EXPECT_TRUE(view.sparse);
+    EXPECT_EQ(view.numel, 6u);
+    EXPECT_EQ(view.shape[1], 5);
+    EXPECT_FALSE(view.broadcast);
+    EXPECT_EQ(view.storage, Bits(&storage_));
+  }
+  EXPECT_EQ(operands_.tensors[0].index_bytes, 2 * 6 * 8u);
+  EXPECT_EQ(operands_.tensors[1].index_bytes, (5 + 6) * 4u);
+  operands_.Clear();
+  MockCoo other(nullptr, 6, {4, 5}, {0, 0});  // of neither class
+  other.indices = &places;
+  other.values = &numbers;
+  Read({{Bits(&other), mock::kTensor}});
+  EXPECT_TRUE(operands_.has_wrapper);
 }
 
 TEST_F(OperandTest, TellsTensorsThatHoldNoDataApart) {

@@ -345,7 +345,8 @@ void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Rec
        .thread_id = symbols.thread_id,
        .autocast = symbols.autocast,
        .layout = layouts.record,
-       .reader = OperandReader(layouts.tensor, layouts.value, symbols.undefined_tensor),
+       .reader = OperandReader(layouts.tensor, layouts.value, symbols.undefined_tensor,
+                                 SparseReader(symbols.torch, layouts.tensor)),
        .recorder = &recorder,
        .source = &source};
   symbols.add_global_callback(abi::MakeCallback(RecordScope::kFunction, OnStart, OnEnd, true));

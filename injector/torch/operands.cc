@@ -45,6 +45,19 @@ bool OperandReader::IsZeros(uintptr_t tensor) const {
   return tensor_.zeros_key != 0 && (Load<uint64_t>(tensor + tensor_.keys) & tensor_.zeros_key) != 0;
 }
 
+void OperandReader::ReadSparse(const SparseParts& parts, TensorView* view) const {
+  view->sparse = true;
+  view->numel = view->distinct = Load<uint64_t>(parts.values + tensor_.numel);
+  view->storage = Load<uintptr_t>(parts.values + tensor_.storage);
+  if (tensor_.offset != 0) view->offset = Load<int64_t>(parts.values + tensor_.offset);
+  view->broadcast = false;
+  view->format = MemoryFormat::kUnknown;
+  for (size_t i = 0; i < parts.index_count(); ++i) {
+    view->index_bytes += Load<uint64_t>(parts.indices[i] + tensor_.numel) *
+                         ElementSize(Load<uint16_t>(parts.indices[i] + tensor_.dtype));
+  }
+}
+
 TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
   TensorView view;
   const auto dtype = Load<uint16_t>(tensor + tensor_.dtype);
@@ -56,13 +69,16 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
   if (tensor_.offset != 0) view.offset = Load<int64_t>(tensor + tensor_.offset);
   const uintptr_t data = view.storage != 0 ? Load<uintptr_t>(view.storage + tensor_.storage_data) : 0;
   bool zeros = false;
+  SparseParts parts;
+  bool sparse = false;
   if (device == tensor_.meta_device) {
     to->has_meta = true;
   } else if (IsZeros(tensor)) {
     to->has_zeros = true;
     zeros = true;
   } else if (view.storage == 0 || (data == 0 && view.numel != 0)) {
-    to->has_wrapper = true;
+    sparse = view.storage == 0 && sparse_.Read(tensor, &parts);
+    if (!sparse) to->has_wrapper = true;
   }
   if (to->first_device_ < 0) {
     to->first_device_ = device;
@@ -100,6 +116,7 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
   if (has_format) {
     view.format = Load<int64_t>(strides + 8) == 1 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
   }
+  if (sparse) ReadSparse(parts, &view);
   return view;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "injector/torch/layouts.h"
+#include "injector/torch/sparse_layout.h"
 #include "operators/op_call.h"
 
 namespace rfinject {
@@ -20,7 +21,7 @@ struct Operands {
   std::vector<TensorView> tensors;
   std::vector<int64_t> ints;
   bool has_meta = false;         // a tensor without data: a trace of shapes is made, nothing computes
-  bool has_wrapper = false;      // a tensor whose data lies in other tensors (vmap, subclasses, sparse)
+  bool has_wrapper = false;      // a tensor whose data lies in other tensors (vmap, subclasses)
   bool has_zeros = false;        // a tensor of zeros that lie nowhere (torch._efficientzerotensor)
   bool crosses_devices = false;  // tensors on devices of two types, such as host and GPU
 
@@ -43,8 +44,9 @@ struct Operands {
 class OperandReader {
  public:
   OperandReader() = default;
-  OperandReader(const TensorLayout& tensor, const ValueLayout& value, const void* undefined_tensor)
-      : tensor_(tensor), value_(value), undefined_(reinterpret_cast<uintptr_t>(undefined_tensor)) {}
+  OperandReader(const TensorLayout& tensor, const ValueLayout& value, const void* undefined_tensor,
+                const SparseReader& sparse = {})
+      : tensor_(tensor), value_(value), undefined_(reinterpret_cast<uintptr_t>(undefined_tensor)), sparse_(sparse) {}
 
   // Appends the `count` c10::IValues at `values`. Undefined tensors are kNone. Boolean lists become kIntList.
   void Read(uintptr_t values, size_t count, Operands* to) const;
@@ -54,11 +56,14 @@ class OperandReader {
 
  private:
   bool IsZeros(uintptr_t tensor) const;
+  // Fills in what a sparse tensor's parts say.
+  void ReadSparse(const SparseParts& parts, TensorView* view) const;
   void ReadList(uintptr_t list, Argument* argument, Operands* to) const;
 
   TensorLayout tensor_;
   ValueLayout value_;
   uintptr_t undefined_ = 0;
+  SparseReader sparse_;
 };
 
 // Bytes of one element of a c10::ScalarType.

@@ -25,10 +25,26 @@ void DrawMask(const TensorPlace& mask, uint64_t seed, double probability) {
   }
 }
 
+// Makes a sparse operand anew, of operands that are its parts.
+bool ValueOperands::MakeSparseOperand(const CpuKernels& kernels, const RawValue& value, const SparseParts& from,
+                                      bool wide, RawValue* operand) {
+  RawValue parts[3];
+  size_t made = 0;
+  const size_t indices = from.index_count();
+  const auto part = [&](size_t i) { return kernels.PartOf(i < indices ? from.indices[i] : from.values); };
+  while (made <= indices && MakeOperand(kernels, part(made), wide, false, &parts[made])) ++made;
+  const bool good = made > indices && kernels.MakeSparse(value, from, parts, operand);
+  while (made != 0) kernels.Destroy(parts[--made]);
+  return good;
+}
+
 // Makes an owned operand of a tensor: an alias of what lies on the device, or the program's own tensor; or a copy of
 // it where it must have other numbers.
 bool ValueOperands::MakeOperand(const CpuKernels& kernels, const RawValue& value, bool wide, bool written,
                                 RawValue* operand) {
+  if (SparseParts from; kernels.ReadSparse(value, &from)) {
+    return !written && MakeSparseOperand(kernels, value, from, wide, operand);
+  }
   TensorPlace place;
   if (!kernels.Read(value, &place)) return false;
   if (!IsPlain(place) && (written || place.device != kCudaDevice)) return false;

@@ -54,6 +54,8 @@ class ValueOperands {
   };
 
   bool MakeOperand(const CpuKernels& kernels, const RawValue& value, bool wide, bool written, RawValue* operand);
+  bool MakeSparseOperand(const CpuKernels& kernels, const RawValue& value, const SparseParts& from, bool wide,
+                         RawValue* operand);
   bool MakeListOperand(const CpuKernels& kernels, bool wide, bool written, RawValue* value);
   bool PushArguments(const CpuKernels& kernels, const ValueCall& call);
   bool PushSubstitutes(const CpuKernels& kernels, const ValueCall& call);

@@ -44,6 +44,15 @@ bool IsShape(const TensorPlace& place, const TensorPlace& other) {
 
 // Writes a result of the CPU's kernel to where the operator's own is.
 bool Deliver(const CpuKernels& kernels, const RawValue& from, const RawValue& to, bool partial) {
+  SparseParts found, asked;
+  if (kernels.ReadSparse(to, &asked)) {
+    if (!kernels.ReadSparse(from, &found) || found.compressed != asked.compressed) return false;
+    bool good = Deliver(kernels, kernels.PartOf(found.values), kernels.PartOf(asked.values), partial);
+    for (size_t i = 0; i < asked.index_count(); ++i) {
+      good = good && Deliver(kernels, kernels.PartOf(found.indices[i]), kernels.PartOf(asked.indices[i]), partial);
+    }
+    return good;
+  }
   TensorPlace source, target;
   if (!kernels.IsTensor(from) || !kernels.IsTensor(to)) return !kernels.IsTensor(to);
   if (!kernels.Read(from, &source) || !kernels.Read(to, &target) || target.device != kCudaDevice) return false;

@@ -11,12 +11,32 @@ constexpr std::string_view kRandom[] = {
     "log_normal_", "multinomial", "normal",           "normal_",           "poisson",           "random_",
     "randperm",    "uniform_",    "rrelu_with_noise", "rrelu_with_noise_", "_sample_dirichlet", "_standard_gamma"};
 
-constexpr std::string_view kProducts[] = {
-    "mm",     "addmm", "addmm_", "bmm",  "baddbmm", "baddbmm_",       "_addmm_activation", "addmv",
-    "addmv_", "addr",  "dot",    "vdot", "cdist",   "_cdist_forward", "_pdist_forward"};
+constexpr std::string_view kProducts[] = {"mm",
+                                          "addmm",
+                                          "addmm_",
+                                          "bmm",
+                                          "baddbmm",
+                                          "baddbmm_",
+                                          "_addmm_activation",
+                                          "addmv",
+                                          "addmv_",
+                                          "mv",
+                                          "_sparse_sparse_matmul",
+                                          "sparse_sampled_addmm",
+                                          "addr",
+                                          "dot",
+                                          "vdot",
+                                          "cdist",
+                                          "_cdist_forward",
+                                          "_pdist_forward"};
 
-constexpr std::string_view kCounts[] = {
-    "nonzero", "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"};
+constexpr std::string_view kCounts[] = {"nonzero",
+                                        "_unique",
+                                        "_unique2",
+                                        "unique_dim",
+                                        "unique_consecutive",
+                                        "unique_dim_consecutive",
+                                        "_sparse_sparse_matmul"};
 
 // Operators that launch nothing: what they return lies where their operand lies. A step of a transformer has a
 // thousand.
@@ -75,12 +95,14 @@ ValueRule ValueRuleOf(std::string_view name, bool every) {
   rule.random = Has(kRandom, name);
   rule.product = Has(kProducts, name);
   rule.counts = Has(kCounts, name);
+  rule.merges = name == "_coalesce";
   rule.compares = name == "equal";
   rule.makes = name == "tril_indices" || name == "triu_indices";
-  rule.exact = name == "lu_unpack" || name == "linalg_lu_solve" || name == "linalg_ldl_solve";
+  rule.exact = name == "lu_unpack" || name == "linalg_lu_solve" || name == "linalg_ldl_solve" ||
+               name.starts_with("_convert_indices_");
   rule.covers = every && Has(kCovers, name);
   rule.done = every && Has(kDone, name);
-  rule.whole = name == "linalg_lu" || rule.covers;
+  rule.whole = name == "linalg_lu" || name == "linalg_lstsq" || rule.covers;
   rule.wide = every && (rule.product || rule.covers || name.find("softmax") != std::string_view::npos ||
                         name.find("batch_norm") != std::string_view::npos);
   rule.all = name == "all";

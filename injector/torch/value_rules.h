@@ -14,6 +14,7 @@ struct ValueRule {
   bool random = false;    // one of its last arguments is a generator
   bool product = false;   // it costs more than its operands' size
   bool counts = false;    // it reads how much its kernels have found, and gives out as much memory: nonzero, unique
+  bool merges = false;    // it reads to how few numbers a sparse tensor comes when those of one place are added
   bool compares = false;  // it reads whether its kernels have found all equal
   bool makes = false;     // it has no operand on the device; `device` is its last argument but one
   bool exact = false;     // its CPU kernel trusts the row numbers that it is given, so that these must be known

@@ -56,6 +56,8 @@ TEST(ValueSubstitutes, OperandsComeFromArgumentsThatAreThere) {
 TEST(ValueRules, WhatReadsItsOwnResults) {
   EXPECT_TRUE(ValueRuleOf("aten::nonzero", false).counts);
   EXPECT_TRUE(ValueRuleOf("aten::_unique2", false).counts);
+  EXPECT_TRUE(ValueRuleOf("aten::_sparse_sparse_matmul", false).counts);
+  EXPECT_TRUE(ValueRuleOf("aten::_coalesce", false).merges);
   EXPECT_TRUE(ValueRuleOf("aten::equal", false).compares);
   EXPECT_FALSE(ValueRuleOf("aten::eq", false).compares);
   EXPECT_TRUE(ValueRuleOf("aten::all", false).all);
@@ -64,9 +66,11 @@ TEST(ValueRules, WhatReadsItsOwnResults) {
 
 TEST(ValueRules, FactorsAreComputedAsAWhole) {
   EXPECT_TRUE(ValueRuleOf("aten::linalg_lu", false).whole);
+  EXPECT_TRUE(ValueRuleOf("aten::linalg_lstsq", false).whole);
   EXPECT_FALSE(ValueRuleOf("aten::linalg_lu_factor_ex", false).whole);
   // Row numbers that are zeros lie outside of the matrix.
   EXPECT_TRUE(ValueRuleOf("aten::lu_unpack", false).exact);
+  EXPECT_TRUE(ValueRuleOf("aten::_convert_indices_from_coo_to_csr", false).exact);
   EXPECT_TRUE(ValueRuleOf("aten::linalg_lu_solve", false).exact);
 }
 

@@ -40,11 +40,14 @@ struct Limits {
 constexpr Limits kNoLimits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
 struct Facts {
-  CpuKernel kernel;
+  std::array<CpuKernel, 3> kernels;  // by Form
   ValueRule rule;
   const Substitute* substitute = nullptr;  // the operator that the kernel is of, where that is another
   ValueRecipe recipe = nullptr;            // computes it where there is no kernel, or its substitute is ruled out
-  bool computable() const { return kernel.run != nullptr || recipe != nullptr; }
+  bool computable() const {
+    return recipe != nullptr ||
+           std::any_of(kernels.begin(), kernels.end(), [](const CpuKernel& kernel) { return kernel.run != nullptr; });
+  }
 };
 
 struct Frame {
@@ -58,9 +61,18 @@ struct Frame {
   bool kept_tensors = false;  // those of its operands are, also when the operands are taken
   bool answered = false;      // what it reads of its own results was told (AnswerFromVirtualGpu)
   bool covers = false;        // what runs inside it is not computed (ValueRule::covers)
+  Form form = Form::kDense;   // of its operands
+  int64_t answer = 0;         // what was told
   RawVector found{};          // results that were computed when it began (ValueRule::counts)
   std::array<RawValue, kMostArguments> values;
   size_t first_written = 0;  // its part of the thread's
+
+  const CpuKernel& kernel() const { return facts.kernels[static_cast<size_t>(form)]; }
+  void Answer(int64_t value) {
+    answered = true;
+    answer = value;
+    AnswerFromVirtualGpu(&answer);
+  }
 };
 
 struct Thread {
@@ -109,9 +121,11 @@ Facts FactsOf(const RecordFunction& record) {
       }
     }
     if (facts->substitute != nullptr) {
-      g.kernels.FindByName("aten::" + std::string(facts->substitute->op), &facts->kernel);
-    } else {
-      g.kernels.Find(record, &facts->kernel);
+      g.kernels.FindByName("aten::" + std::string(facts->substitute->op), &facts->kernels.front());
+      return true;
+    }
+    for (const Form form : {Form::kDense, Form::kCoo, Form::kCompressed}) {
+      g.kernels.Find(record, form, &facts->kernels[static_cast<size_t>(form)]);
     }
     return true;
   });
@@ -168,7 +182,7 @@ bool Attempt(Frame* frame, Thread* thread, Outputs outputs, bool keep, bool wide
   if (!keep) frame->kept = false;
   bool computed = false;
   if (pushed) {
-    computed = g.kernels.Run(frame->facts.kernel, &thread->operands.stack());
+    computed = g.kernels.Run(frame->kernel(), &thread->operands.stack());
   } else {
     g.kernels.Clear(&thread->operands.stack());
   }
@@ -221,25 +235,21 @@ void Release(Frame* frame, Thread* thread) {
 
 // Runs an operator that counts before its own kernels would have: it gives out as much memory as they find.
 void ComputeCount(Frame* frame, Thread* thread) {
-  if (!Compute(frame, thread, {}, true)) return;
   RawVector& stack = thread->operands.stack();
+  int64_t count = 0;
+  if (!Compute(frame, thread, {}, true)) {
+    if (frame->facts.rule.merges && g.kernels.Count(frame->values[0], &count)) frame->Answer(count);
+    return;
+  }
   if (frame->facts.rule.compares) {
     const int64_t equal = stack.size() == 1 ? static_cast<int64_t>(stack.begin->payload & 1) : 0;
     g.kernels.Clear(&stack);
-    frame->answered = true;
-    AnswerFromVirtualGpu(&equal);
+    frame->Answer(equal);
     return;
   }
-  TensorPlace place;
-  if (stack.size() == 0 || !g.kernels.IsTensor(*stack.begin) || !g.kernels.Read(*stack.begin, &place) ||
-      place.rank == 0) {
-    g.kernels.Clear(&stack);
-    return;
-  }
-  const int64_t count = place.sizes[0];
+  if (stack.size() == 0 || !g.kernels.Count(*stack.begin, &count)) return g.kernels.Clear(&stack);
   std::swap(frame->found, stack);
-  frame->answered = true;
-  AnswerFromVirtualGpu(&count);
+  frame->Answer(count);
 }
 
 // Whether values lie in the frame of a function that has called us: then they are copies that torch has made for us,
@@ -266,10 +276,15 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     if (other != nullptr && !other->Uses(i)) continue;
     g.kernels.ForTensors(first[i], [&operands](const RawValue& tensor) { Look(tensor, false, &operands); });
     operands.computable = operands.computable && g.kernels.IsCarried(first[i]);
+    const Form form = g.kernels.FormOf(first[i]);
+    // Of a sparse tensor that is changed in place, the parts that it had are gone at the end.
+    if (form != Form::kDense && (frame->facts.rule.writes >> i & 1) != 0) operands.computable = false;
+    frame->form = std::max(frame->form, form);
   }
   const bool copies = AreCopies(values);
   frame->owned = !copies;
-  const bool small = frame->facts.computable() && IsSmall(operands, frame->facts.rule);
+  const bool has_way = frame->kernel().run != nullptr || frame->facts.recipe != nullptr;
+  const bool small = has_way && IsSmall(operands, frame->facts.rule);
   for (size_t i = 0; i < wanted && i < 32; ++i) {
     if ((frame->facts.rule.writes >> i & 1) == 0 || (!operands.on_device && operands.computable)) continue;
     if (!small && i != 0 && frame->facts.rule.writes == 0b11) continue;  // what the gradient scaler has found
@@ -280,9 +295,11 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     });
   }
   if (!small && frame->facts.rule.compares && operands.on_device) {  // what was not computed counts as equal
-    constexpr int64_t kEqual = 1;
-    frame->answered = true;
-    AnswerFromVirtualGpu(&kEqual);
+    frame->Answer(1);
+  }
+  if (int64_t count = 0;
+      !small && frame->facts.rule.merges && operands.on_device && g.kernels.Count(first[0], &count)) {
+    frame->Answer(count);  // no place of those that are not known counts as named twice
   }
   if (!small) return;
   frame->count = wanted;
@@ -293,7 +310,8 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   frame->kept = frame->kept_tensors = true;
   frame->covers = frame->facts.rule.covers;
   if (frame->covers) ++thread->covered;
-  if (frame->facts.rule.counts || frame->facts.rule.compares) ComputeCount(frame, thread);
+  const bool counts = frame->facts.rule.counts || frame->facts.rule.merges;
+  if (counts || frame->facts.rule.compares) ComputeCount(frame, thread);
 }
 
 // Says that an operator is not computed, once for each, up to a number of operators.
@@ -342,6 +360,7 @@ NoContext OnStart(const RecordFunction& record) {
   Frame& frame = thread->frames[thread->depth++];
   frame.record = &record;
   frame.facts = FactsOf(record);
+  frame.form = Form::kDense;
   frame.launches = VirtualGpuLaunchesOfThread();
   if (g.every && thread->depth == 1 && frame.launches != thread->seen && !VirtualGpuCaptures()) {
     SayOthersAreNotComputed();
@@ -409,7 +428,8 @@ bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
     if (std::sqrt(square) > static_cast<double>(g.limits.multiply_adds)) return false;
   }
   *known = operands.known;
-  return operands.known || !frame.facts.rule.exact;
+  // The kernels of sparse tensors trust the row numbers that they are given.
+  return operands.known || (!frame.facts.rule.exact && frame.form == Form::kDense);
 }
 
 bool Cooked(Frame* frame, Thread* thread, Outputs outputs) {
@@ -450,6 +470,14 @@ bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
   return true;
 }
 
+// Takes back what the operator that ends was told. What runs around it may still have an answer.
+void TakeAnswerBack(const Thread& thread) {
+  AnswerFromVirtualGpu(nullptr);
+  for (uint32_t i = thread.depth; i-- > 0;) {
+    if (thread.frames[i].answered) return AnswerFromVirtualGpu(&thread.frames[i].answer);
+  }
+}
+
 void OnEnd(const RecordFunction& record, void*) {
   Thread* thread = t_thread;
   if (thread == nullptr || thread->busy || thread->depth == 0) return;
@@ -463,15 +491,17 @@ void OnEnd(const RecordFunction& record, void*) {
   const uint64_t launched = VirtualGpuLaunchesOfThread() - frame.launches;
   if (thread->depth != 0) thread->frames[thread->depth - 1].inner += launched;
   if (thread->depth == 0) thread->seen = frame.launches + launched;
-  if (frame.answered) AnswerFromVirtualGpu(nullptr);
+  if (frame.answered) TakeAnswerBack(*thread);
   if (frame.covers) --thread->covered;
   if (thread->covered != 0 || frame.facts.rule.done) {
     Release(&frame, thread);
     return;
   }
-  if (launched != frame.inner || (launched != 0 && frame.facts.rule.whole)) {
+  const bool own = launched != frame.inner || (launched != 0 && frame.facts.rule.whole);
+  // What works on sparse tensors is also computed as a whole where that can be: inside, much is done in place.
+  if (own || (launched != 0 && frame.form != Form::kDense)) {
     Outputs outputs;
-    if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs)) {
+    if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs) && own) {
       const auto note = [](const RawValue& tensor) { NoteChanged(g.kernels, tensor); };
       ForTensors(outputs, note);
       for (size_t i = frame.first_written; i < thread->written_count; ++i) note(thread->written[i]);

@@ -453,18 +453,9 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("asks for GPU 1", too_few.err)
         self.assertIn("--virtual-gpus", too_few.err)
 
-    def test_factorisations_in_a_loss(self):
-        run = self.run_program("linear_algebra.py", n := 32)
-        self.assertIn("lu True", run.out)
-        for value in re.search(r"^values (.*)$", run.out, re.MULTILINE)[1].split():
-            self.assertAlmostEqual(float(value), n, delta=1e-3)
-        flop = {(row["phase"], row["op"]): row["model_flop"] / 3 for row in run.report("op")["rows"]}
-        for op, cubes in (("linalg_cholesky_ex", 1 / 3), ("linalg_lu", 2 / 3), ("_linalg_eigh", 9), ("_linalg_svd", 22)):
-            self.assertAlmostEqual(flop["forward", "aten::" + op], cubes * n ** 3, delta=1)
-
     def test_what_is_not_there_says_its_name_once(self):
         run = self.run_program("missing.py")
-        self.assertEqual(run.err.count("has no cusparseCreate"), 1, run.err)
+        self.assertEqual(run.err.count("has no cusparseSpSM_createDescr"), 1, run.err)
         self.assertIn("RuntimeError", run.out)
 
     def test_every_function_that_is_not_there_says_its_name_once(self):

@@ -73,6 +73,10 @@ void OpText::ParseTensor(const std::string& token) {
     } else if (mark == '/') {
       tensor.broadcast = true;
       tensor.distinct = number;
+    } else if (mark == '*') {
+      tensor.sparse = true;
+      tensor.numel = tensor.distinct = number;
+      tensor.index_bytes = number * tensor.rank * sizeof(int64_t);
     } else {
       Fail(token);
     }

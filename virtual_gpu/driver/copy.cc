@@ -198,3 +198,8 @@ extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_answ
   t_answers = value != nullptr;
   if (value != nullptr) t_answer = *value;
 }
+
+extern "C" __attribute__((visibility("default"))) int rfinject_virtual_gpu_answered(int64_t* value) {
+  if (t_answers) *value = t_answer;
+  return t_answers ? 1 : 0;
+}

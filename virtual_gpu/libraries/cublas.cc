@@ -113,6 +113,12 @@ RFINJECT_STANDIN cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, c
                                                                int, type* const[], int* info, int batch) {           \
     *info = 0;                                                                                                       \
     return Other(handle, #letter "geqrf_batched", int64_t{m} * n * batch);                                           \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gelsBatched(cublasHandle_t handle, cublasOperation_t, int m,       \
+                                                              int n, int right, type* const[], int, type* const[],   \
+                                                              int, int* info, int*, int batch) {                     \
+    *info = 0;                                                                                                       \
+    return Other(handle, #letter "gels_batched", (int64_t{m} * n + int64_t{m} * right) * batch);                     \
   }
 GEMM(S, float, CUDA_R_32F)
 GEMM(D, double, CUDA_R_64F)

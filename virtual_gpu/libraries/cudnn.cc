@@ -14,8 +14,8 @@ namespace {
 
 // PyTorch refuses a library with a smaller minor version than that of the headers which it was compiled with. So the
 // stand-in says a high one, and has what the program calls, whichever version that is of.
-constexpr int kMinor = 99;
-constexpr size_t kVersion = CUDNN_MAJOR * 10000 + kMinor * 100;
+constexpr int kMinor = CUDNN_MAJOR < 9 ? 9 : 99;
+constexpr size_t kVersion = CUDNN_MAJOR * (CUDNN_MAJOR < 9 ? 1000 : 10000) + kMinor * 100;
 
 cudnnStatus_t Zero(size_t* bytes) {
   *bytes = 0;

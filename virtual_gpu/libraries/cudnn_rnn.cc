@@ -73,18 +73,26 @@ void Describe(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int64_t rows
   Of(tensor)->strides = {static_cast<int>(rows * columns), static_cast<int>(columns), 1};
 }
 
-cudnnStatus_t Pass(cudnnHandle_t handle, const CudnnDescriptor& network, const CudnnDescriptor& data,
+cudnnStatus_t Pass(cudnnHandle_t handle, const CudnnDescriptor& network, int64_t longest, int64_t batch,
                    const char* direction) {
   const char* cell = network.cell == CUDNN_LSTM ? "lstm" : network.cell == CUDNN_GRU ? "gru" : "rnn";
   const std::string name = std::string("standin_cudnn_") + cell + "_" + direction;
   for (int64_t layer = 0; layer < network.layers * network.directions; ++layer) {
-    LaunchStandin(name + "_input",
-                  {.blocks = Blocks(data.longest * data.batch * Gates(network) * network.hidden, 8192)},
+    LaunchStandin(name + "_input", {.blocks = Blocks(longest * batch * Gates(network) * network.hidden, 8192)},
                   handle->stream);
-    for (int64_t step = 0; step < data.longest; ++step) {
-      LaunchStandin(name + "_step", {.blocks = Blocks(data.batch * Gates(network) * network.hidden, 4096)},
+    for (int64_t step = 0; step < longest; ++step) {
+      LaunchStandin(name + "_step", {.blocks = Blocks(batch * Gates(network) * network.hidden, 4096)},
                     handle->stream);
     }
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t WeightsPass(cudnnHandle_t handle, const CudnnDescriptor& network) {
+  for (int64_t layer = 0; layer < network.layers * network.directions; ++layer) {
+    const int64_t elements = MatrixElements(network, layer, Matrices(network));
+    LaunchStandin("standin_cudnn_rnn_backward_weights", {.blocks = Blocks(elements, int64_t{128} * 128)},
+                  handle->stream);
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -162,7 +170,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDes
                                                cudnnRNNDataDescriptor_t, void*, cudnnTensorDescriptor_t, const void*,
                                                void*, cudnnTensorDescriptor_t, const void*, void*, size_t,
                                                const void*, size_t, void*, size_t, void*) {
-  return Pass(handle, *Of(network), *Of(x), "forward");
+  return Pass(handle, *Of(network), Of(x)->longest, Of(x)->batch, "forward");
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t network,
                                                        const int32_t[], cudnnRNNDataDescriptor_t y, const void*,
@@ -170,20 +178,130 @@ RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cud
                                                        cudnnTensorDescriptor_t, const void*, const void*, void*,
                                                        cudnnTensorDescriptor_t, const void*, const void*, void*,
                                                        size_t, const void*, size_t, void*, size_t, void*) {
-  return Pass(handle, *Of(network), *Of(y), "backward_data");
+  return Pass(handle, *Of(network), Of(y)->longest, Of(y)->batch, "backward_data");
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t network,
-                                                          cudnnWgradMode_t, const int32_t[],
-                                                          cudnnRNNDataDescriptor_t x, const void*,
-                                                          cudnnTensorDescriptor_t, const void*,
+                                                          cudnnWgradMode_t, const int32_t[], cudnnRNNDataDescriptor_t,
+                                                          const void*, cudnnTensorDescriptor_t, const void*,
                                                           cudnnRNNDataDescriptor_t, const void*, size_t, void*,
                                                           size_t, void*, size_t, void*) {
-  const int64_t layers = Of(network)->layers * Of(network)->directions;
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    const int64_t elements = MatrixElements(*Of(network), layer, Matrices(*Of(network)));
-    LaunchStandin("standin_cudnn_rnn_backward_weights", {.blocks = Blocks(elements, int64_t{128} * 128)},
-                  handle->stream);
-  }
-  (void)x;
+  return WeightsPass(handle, *Of(network));
+}
+
+#if CUDNN_MAJOR < 9
+// The interface of version 6, which PyTorch took up to cuDNN 8. A step's input has a descriptor of its own: [batch,
+// width, 1], of which the first is the largest.
+namespace {
+
+int64_t Extent(cudnnTensorDescriptor_t tensor, size_t dimension) {
+  return dimension < Of(tensor)->extents.size() ? Of(tensor)->extents[dimension] : 1;
+}
+
+// Where a matrix or a bias lies: the weights' address is that of their first.
+cudnnStatus_t Find(const CudnnDescriptor& network, int64_t pseudo_layer, int64_t elements, int64_t rows,
+                   int64_t columns, const void* weights, cudnnFilterDescriptor_t found, void** at) {
+  Of(found)->type = network.type;
+  Of(found)->extents = {1, static_cast<int>(rows), static_cast<int>(columns)};
+  *at = static_cast<char*>(const_cast<void*>(weights)) +
+        (LayerOffset(network, pseudo_layer) + elements) * ElementBytes(network.type);
   return CUDNN_STATUS_SUCCESS;
 }
+
+}  // namespace
+
+RFINJECT_STANDIN cudnnStatus_t cudnnSetRNNDescriptor_v6(cudnnHandle_t, cudnnRNNDescriptor_t descriptor,
+                                                        const int hidden, const int layers, cudnnDropoutDescriptor_t,
+                                                        cudnnRNNInputMode_t, cudnnDirectionMode_t directions,
+                                                        cudnnRNNMode_t cell, cudnnRNNAlgo_t, cudnnDataType_t) {
+  CudnnDescriptor& network = *Of(descriptor);
+  network.cell = cell;
+  network.directions = directions == CUDNN_BIDIRECTIONAL ? 2 : 1;
+  network.hidden = hidden;
+  network.projection = hidden;
+  network.layers = layers;
+  return CUDNN_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnSetRNNMatrixMathType(cudnnRNNDescriptor_t, cudnnMathType_t) {
+  return CUDNN_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnSetRNNProjectionLayers(cudnnHandle_t, cudnnRNNDescriptor_t descriptor,
+                                                           const int projection, const int) {
+  Of(descriptor)->projection = projection;
+  return CUDNN_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle, const cudnnRNNDescriptor_t descriptor,
+                                                     const cudnnTensorDescriptor_t x, size_t* bytes,
+                                                     cudnnDataType_t type) {
+  Of(descriptor)->type = type;
+  Of(descriptor)->input = Extent(x, 1);
+  return cudnnGetRNNWeightSpaceSize(handle, descriptor, bytes);
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNWorkspaceSize(cudnnHandle_t, const cudnnRNNDescriptor_t descriptor,
+                                                        const int, const cudnnTensorDescriptor_t* x, size_t* bytes) {
+  const CudnnDescriptor& network = *Of(descriptor);
+  *bytes = static_cast<size_t>(Extent(x[0], 0) * network.hidden * Gates(network) * ElementBytes(Of(x[0])->type));
+  return CUDNN_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNTrainingReserveSize(cudnnHandle_t, const cudnnRNNDescriptor_t descriptor,
+                                                              const int longest, const cudnnTensorDescriptor_t* x,
+                                                              size_t* bytes) {
+  const CudnnDescriptor& network = *Of(descriptor);
+  *bytes = static_cast<size_t>(Extent(x[0], 0) * network.hidden * ElementBytes(Of(x[0])->type) * longest *
+                               network.layers * network.directions * (Gates(network) + 1));
+  return CUDNN_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t, const cudnnRNNDescriptor_t descriptor,
+                                                               const int pseudo_layer,
+                                                               const cudnnTensorDescriptor_t x,
+                                                               const cudnnFilterDescriptor_t weights,
+                                                               const void* address, const int index,
+                                                               cudnnFilterDescriptor_t found, void** at) {
+  CudnnDescriptor& network = *Of(descriptor);
+  network.type = Of(weights)->type;
+  network.input = Extent(x, 1);
+  const auto [rows, columns] = MatrixExtents(network, pseudo_layer, index);
+  return Find(network, pseudo_layer, MatrixElements(network, pseudo_layer, index), rows, columns, address, found, at);
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNLinLayerBiasParams(cudnnHandle_t, const cudnnRNNDescriptor_t descriptor,
+                                                             const int pseudo_layer, const cudnnTensorDescriptor_t x,
+                                                             const cudnnFilterDescriptor_t weights,
+                                                             const void* address, const int index,
+                                                             cudnnFilterDescriptor_t found, void** at) {
+  CudnnDescriptor& network = *Of(descriptor);
+  network.type = Of(weights)->type;
+  network.input = Extent(x, 1);
+  const int64_t before = MatrixElements(network, pseudo_layer, Matrices(network)) + index * network.hidden;
+  return Find(network, pseudo_layer, before, network.hidden, 1, address, found, at);
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnRNNForwardTraining(
+    cudnnHandle_t handle, const cudnnRNNDescriptor_t network, const int longest, const cudnnTensorDescriptor_t* x,
+    const void*, const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
+    const cudnnFilterDescriptor_t, const void*, const cudnnTensorDescriptor_t*, void*, const cudnnTensorDescriptor_t,
+    void*, const cudnnTensorDescriptor_t, void*, void*, size_t, void*, size_t) {
+  return Pass(handle, *Of(network), longest, Extent(x[0], 0), "forward");
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnRNNForwardInference(
+    cudnnHandle_t handle, const cudnnRNNDescriptor_t network, const int longest, const cudnnTensorDescriptor_t* x,
+    const void*, const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
+    const cudnnFilterDescriptor_t, const void*, const cudnnTensorDescriptor_t*, void*, const cudnnTensorDescriptor_t,
+    void*, const cudnnTensorDescriptor_t, void*, void*, size_t) {
+  return Pass(handle, *Of(network), longest, Extent(x[0], 0), "forward");
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardData(
+    cudnnHandle_t handle, const cudnnRNNDescriptor_t network, const int longest, const cudnnTensorDescriptor_t* y,
+    const void*, const cudnnTensorDescriptor_t*, const void*, const cudnnTensorDescriptor_t, const void*,
+    const cudnnTensorDescriptor_t, const void*, const cudnnFilterDescriptor_t, const void*,
+    const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
+    const cudnnTensorDescriptor_t*, void*, const cudnnTensorDescriptor_t, void*, const cudnnTensorDescriptor_t, void*,
+    void*, size_t, void*, size_t) {
+  return Pass(handle, *Of(network), longest, Extent(y[0], 0), "backward_data");
+}
+RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle, const cudnnRNNDescriptor_t network,
+                                                       const int, const cudnnTensorDescriptor_t*, const void*,
+                                                       const cudnnTensorDescriptor_t, const void*,
+                                                       const cudnnTensorDescriptor_t*, const void*, const void*,
+                                                       size_t, const cudnnFilterDescriptor_t, void*, const void*,
+                                                       size_t) {
+  return WeightsPass(handle, *Of(network));
+}
+#endif

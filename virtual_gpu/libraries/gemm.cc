@@ -7,7 +7,11 @@
 namespace rfinject::virtual_gpu {
 namespace {
 
+// CUDA_R_8F_E4M3 and CUDA_R_8F_E5M2, which the headers of CUDA 11.7 lack.
+bool IsFp8(cudaDataType type) { return static_cast<int>(type) == 28 || static_cast<int>(type) == 29; }
+
 const char* TypeWord(cudaDataType type) {
+  if (IsFp8(type)) return "f8";
   switch (type) {
     case CUDA_R_16F:
       return "h";
@@ -19,9 +23,6 @@ const char* TypeWord(cudaDataType type) {
       return "c";
     case CUDA_C_64F:
       return "z";
-    case CUDA_R_8F_E4M3:
-    case CUDA_R_8F_E5M2:
-      return "f8";
     case CUDA_R_8I:
       return "i8";
     default:
@@ -29,10 +30,16 @@ const char* TypeWord(cudaDataType type) {
   }
 }
 
+// The libraries take smaller tiles where large ones would leave SMs without work.
+constexpr int64_t kLargeTile = 128;
+constexpr int64_t kSmallTile = 64;
+constexpr int64_t kBlocksWorthLargeTiles = 80;
+
+}  // namespace
+
 double ElementBytes(cudaDataType type) {
+  if (IsFp8(type)) return 1;
   switch (type) {
-    case CUDA_R_8F_E4M3:
-    case CUDA_R_8F_E5M2:
     case CUDA_R_8I:
       return 1;
     case CUDA_R_16F:
@@ -47,13 +54,6 @@ double ElementBytes(cudaDataType type) {
       return 4;
   }
 }
-
-// The libraries take smaller tiles where large ones would leave SMs without work.
-constexpr int64_t kLargeTile = 128;
-constexpr int64_t kSmallTile = 64;
-constexpr int64_t kBlocksWorthLargeTiles = 80;
-
-}  // namespace
 
 void LaunchGemm(const GemmCall& call, CUstream stream) {
   const int64_t large = Blocks(call.rows, kLargeTile) * Blocks(call.columns, kLargeTile) * call.batch;

@@ -18,6 +18,9 @@ struct GemmCall {
   int64_t inner;                 // what is summed over
 };
 
+// Bytes of one number of that type.
+double ElementBytes(cudaDataType type);
+
 // Launches a stand-in with a name, a grid, FLOP and bytes as a kernel for this product would have them; nothing is
 // computed.
 void LaunchGemm(const GemmCall& call, CUstream stream);

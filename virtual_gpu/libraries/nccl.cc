@@ -28,6 +28,10 @@ struct ncclComm {
   uint32_t splits = 0;  // communicators that were made of this one, the same number on all ranks
 };
 
+#ifndef NCCL_SPLIT_NOCOLOR  // before NCCL 2.18, which splits nothing
+#define NCCL_SPLIT_NOCOLOR -1
+#endif
+
 namespace {
 
 enum class Kind : uint8_t {

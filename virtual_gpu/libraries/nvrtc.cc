@@ -1,6 +1,7 @@
 // NVRTC: any program compiles; the resulting image names no kernel and fits every one (driver/image.cc takes any name
 // in an image that it cannot read). PyTorch compiles a few special functions with it, and fused kernels of
 // TorchScript.
+#include <cuda_runtime_api.h>
 #include <nvrtc.h>
 #include <string.h>
 
@@ -30,8 +31,8 @@ nvrtcResult Size(size_t* bytes) {
 }  // namespace
 
 RFINJECT_STANDIN nvrtcResult nvrtcVersion(int* major, int* minor) {
-  *major = CUDA_VERSION / 1000;
-  *minor = CUDA_VERSION % 1000 / 10;
+  *major = CUDART_VERSION / 1000;
+  *minor = CUDART_VERSION % 1000 / 10;
   return NVRTC_SUCCESS;
 }
 RFINJECT_STANDIN const char* nvrtcGetErrorString(nvrtcResult result) {

@@ -140,11 +140,14 @@ RFINJECT_CUDART cudaGetDeviceProperties(cudaDeviceProp* properties, int device) 
   p.l2CacheSize = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
   p.persistingL2CacheMaxSize = get(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
   p.accessPolicyMaxWindowSize = get(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
-  p.clusterLaunch = get(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
   p.canMapHostMemory = p.concurrentKernels = p.ECCEnabled = p.unifiedAddressing = 1;
   p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.managedMemory = p.concurrentManagedAccess = p.computePreemptionSupported = p.cooperativeLaunch = 1;
-  p.hostRegisterSupported = p.memoryPoolsSupported = p.pageableMemoryAccess = 1;
+  p.pageableMemoryAccess = 1;
+#if CUDART_VERSION >= 12000
+  p.clusterLaunch = get(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+  p.hostRegisterSupported = p.memoryPoolsSupported = 1;
+#endif
 #if CUDART_VERSION < 13000
   p.clockRate = get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
   p.memoryClockRate = get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
@@ -190,12 +193,18 @@ RFINJECT_CUDART cudaGetDriverEntryPointByVersion(const char* name, void** functi
   if (result != nullptr) *result = static_cast<cudaDriverEntryPointQueryResult>(found);
   return cudaSuccess;
 }
-#else
+#elif CUDART_VERSION >= 12000
 RFINJECT_CUDART cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
                                         cudaDriverEntryPointQueryResult* result) {
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   cuGetProcAddress(name, function, CUDART_VERSION, flags, &found);
   if (result != nullptr) *result = static_cast<cudaDriverEntryPointQueryResult>(found);
+  return cudaSuccess;
+}
+#else
+RFINJECT_CUDART cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags) {
+  CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  cuGetProcAddress(name, function, CUDART_VERSION, flags, &found);
   return cudaSuccess;
 }
 #endif

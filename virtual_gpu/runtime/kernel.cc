@@ -146,6 +146,7 @@ RFINJECT_CUDART __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shar
   *static_cast<void**>(stream) = top.stream;
   return cudaSuccess;
 }
+#if CUDART_VERSION >= 12000
 // The compiler of CUDA 13 calls this before a launch.
 RFINJECT_CUDART __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   CUfunction function = nullptr;
@@ -158,6 +159,7 @@ RFINJECT_CUDART __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, v
   if (!UseDevice()) return Return(cudaErrorNoDevice);
   return Launch(reinterpret_cast<CUfunction>(kernel), grid, block, arguments, shared, stream);
 }
+#endif
 
 RFINJECT_CUDART cudaLaunchKernel(const void* host_function, dim3 grid, dim3 block, void** arguments, size_t shared,
                                  cudaStream_t stream) {
@@ -169,11 +171,13 @@ RFINJECT_CUDART cudaLaunchCooperativeKernel(const void* host_function, dim3 grid
                                             size_t shared, cudaStream_t stream) {
   return cudaLaunchKernel(host_function, grid, block, arguments, shared, stream);
 }
+#if CUDART_VERSION >= 11080
 RFINJECT_CUDART cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* host_function, void** arguments) {
   CUfunction function = nullptr;
   if (const cudaError_t error = FindKernel(host_function, &function); error != cudaSuccess) return error;
   return Launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
 }
+#endif
 
 RFINJECT_CUDART cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host_function) {
   CUfunction function = nullptr;

@@ -70,8 +70,14 @@ RFINJECT_CUDART cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptu
                                             unsigned long long* id, cudaGraph_t* graph, const cudaGraphNode_t** tail,
                                             size_t* count) {
   RFINJECT_FORWARD(cuStreamGetCaptureInfo(stream, reinterpret_cast<CUstreamCaptureStatus*>(status),
-                                          reinterpret_cast<cuuint64_t*>(id), graph, tail, count));
+                                          reinterpret_cast<cuuint64_t*>(id), graph, tail, nullptr, count));
 }
+#if CUDART_VERSION < 12000
+RFINJECT_CUDART cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                         unsigned long long* id) {
+  return cudaStreamGetCaptureInfo_v2(stream, status, id, nullptr, nullptr, nullptr);
+}
+#endif
 #endif
 
 RFINJECT_CUDART cudaEventCreate(cudaEvent_t* event) { RFINJECT_FORWARD(cuEventCreate(event, 0)); }
@@ -91,9 +97,15 @@ RFINJECT_CUDART cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 }
 RFINJECT_CUDART cudaEventSynchronize(cudaEvent_t event) { RFINJECT_FORWARD(cuEventSynchronize(event)); }
 
+#if CUDART_VERSION >= 12000
 RFINJECT_CUDART cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   RFINJECT_FORWARD(cuGraphInstantiateWithFlags(exec, graph, flags));
 }
+#else
+RFINJECT_CUDART cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphNode_t*, char*, size_t) {
+  RFINJECT_FORWARD(cuGraphInstantiateWithFlags(exec, graph, 0));
+}
+#endif
 RFINJECT_CUDART cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   RFINJECT_FORWARD(cuGraphInstantiateWithFlags(exec, graph, flags));
 }

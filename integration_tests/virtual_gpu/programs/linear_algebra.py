@@ -43,3 +43,12 @@ factors = torch.linalg.lu(mixed.cuda())
 print("lu", all(torch.equal(got.cpu(), expected) for got, expected in zip(factors, torch.linalg.lu(mixed))))
 print("values", torch.linalg.eigvalsh(matrix)[-1].item(), torch.linalg.svdvals(matrix)[0].item(),
       torch.linalg.cholesky(matrix)[-1, -1].item() ** 2, torch.linalg.solve(matrix, matrix).trace().item())
+
+# Least squares, of one system and of several; eigenvalues of a matrix that is not symmetric, which are complex.
+tall, right = torch.randn(3, 12, 5), torch.randn(3, 12, 2)
+expected = torch.linalg.lstsq(tall, right).solution
+several = torch.linalg.lstsq(tall.cuda(), right.cuda()).solution.cpu()
+one = torch.linalg.lstsq(tall[0].cuda(), right[0].cuda()).solution.cpu()
+print("least squares", torch.allclose(several, expected, atol=1e-5), torch.allclose(one, expected[0], atol=1e-5))
+values, vectors = torch.linalg.eig(mixed.cuda())
+print("eig", values.dtype, tuple(values.shape), tuple(vectors.shape), tuple(torch.linalg.eigvals(mixed.cuda()).shape))
