@@ -133,8 +133,8 @@ bool ValueOperands::PushArguments(const CpuKernels& kernels, const ValueCall& ca
 
 bool ValueOperands::PushSubstitutes(const CpuKernels& kernels, const ValueCall& call) {
   const Substitute& other = *call.substitute;
-  for (int8_t i = 0; i < other.count; ++i) {
-    const int8_t from = other.operands[static_cast<size_t>(i)];
+  for (int16_t i = 0; i < other.count; ++i) {
+    const int16_t from = other.operands[static_cast<size_t>(i)];
     if (from < 0) {
       if (!PushConstant(kernels, call, from)) return false;
       continue;
@@ -164,7 +164,7 @@ bool ValueOperands::PushSubstitutes(const CpuKernels& kernels, const ValueCall& 
   return true;
 }
 
-bool ValueOperands::PushConstant(const CpuKernels& kernels, const ValueCall& call, int8_t which) {
+bool ValueOperands::PushConstant(const CpuKernels& kernels, const ValueCall& call, int16_t which) {
   const auto kept = [&] { return 1 - kernels.Real(call.arguments[1]); };
   TensorPlace place;
   RawValue value = kernels.None();

@@ -59,7 +59,7 @@ class ValueOperands {
   bool MakeListOperand(const CpuKernels& kernels, bool wide, bool written, RawValue* value);
   bool PushArguments(const CpuKernels& kernels, const ValueCall& call);
   bool PushSubstitutes(const CpuKernels& kernels, const ValueCall& call);
-  bool PushConstant(const CpuKernels& kernels, const ValueCall& call, int8_t which);
+  bool PushConstant(const CpuKernels& kernels, const ValueCall& call, int16_t which);
 
   RawVector stack_;
   std::array<RawValue, kMostTensors> replaced_;  // tensors whose places in lists were taken by aliases

@@ -16,7 +16,7 @@ namespace rfinject {
 
 struct Substitute {
   // What an operand of the CPU's operator is: one of the arguments, by its place, or one of these.
-  enum Operand : int8_t {
+  enum Operand : int16_t {
     kNone = -1,
     kFalse = -2,
     kTrue = -3,
@@ -28,23 +28,23 @@ struct Substitute {
     kUndropped = -9,    // what is not dropped is multiplied by that: the reciprocal of that probability
   };
   static constexpr size_t kMost = 12;
-  static constexpr int8_t kNowhere = -1;
+  static constexpr int16_t kNowhere = -1;
 
   std::string_view name;  // without "aten::"
   std::string_view op;    // the CPU's, without "aten::" and overload
   uint8_t arguments;      // that the operator has, so that no other overload is meant
   uint8_t results;        // how many of its results the CPU's operator gives
-  int8_t count;           // of operands
-  std::array<int8_t, kMost> operands;
-  int8_t zero = kNowhere;     // an argument that must be 0: the probability of a dropout
-  int8_t unasked = kNowhere;  // a list of what is asked for, whose fourth element must be false
-  int8_t rows = kNowhere;     // an operand of more rows (third dimension) than argument 1 has: the others are unused
+  int16_t count;          // of operands
+  std::array<int16_t, kMost> operands;
+  int16_t zero = kNowhere;     // an argument that must be 0: the probability of a dropout
+  int16_t unasked = kNowhere;  // a list of what is asked for, whose fourth element must be false
+  int16_t rows = kNowhere;     // an operand of more rows (third dimension) than argument 1 has: the others are unused
 
   bool Uses(size_t argument) const {
-    for (int8_t i = 0; i < count; ++i) {
-      if (operands[static_cast<size_t>(i)] == static_cast<int8_t>(argument)) return true;
+    for (int16_t i = 0; i < count; ++i) {
+      if (operands[static_cast<size_t>(i)] == static_cast<int16_t>(argument)) return true;
     }
-    return zero == static_cast<int8_t>(argument) || unasked == static_cast<int8_t>(argument);
+    return zero == static_cast<int16_t>(argument) || unasked == static_cast<int16_t>(argument);
   }
 };
 

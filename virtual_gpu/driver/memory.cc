@@ -90,8 +90,8 @@ bool HostHolds(size_t bytes) {
   return false;
 }
 
-// Memory that nobody has written to holds what a GPU's may hold; but not the one in which an operator finds how much its
-// kernels have found.
+// Memory that nobody has written to holds what a GPU's may hold; but not the one in which an operator finds how much
+// its kernels have found.
 void NoteNew(uintptr_t address, size_t bytes) {
   if (TheBoard().computes && !Answers()) NoteKnown(address, bytes);
 }
