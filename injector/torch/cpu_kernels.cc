@@ -410,8 +410,8 @@ bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
   for (const uint16_t key : keys_above_) {
     if (kernel.sparse) exclude_key_(key, true);
   }
-  // A kernel that returns references to several of its operands (linalg_lu_factor_ex.out) does so after it has dropped
-  // them, so that somebody else must own them until then.
+  // A kernel that returns references to several of its operands (linalg_lu_factor_ex.out) does so after it has
+  // dropped them, so that somebody else must own them until then.
   RawValue owned[kMostOperands];
   size_t count = 0;
   for (const RawValue* value = stack->begin; value != stack->end && count != kMostOperands; ++value) {

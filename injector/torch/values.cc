@@ -68,6 +68,7 @@ struct Thread {
   uint32_t depth = 0;
   uint32_t uncounted = 0;  // operators inside the last frame that have none
   bool busy = false;       // computing
+  bool alone = false;      // what runs inside the last frame is not looked at
   RawVector stack{};
   std::array<RawValue, kMaxTensors> replaced;  // tensors whose places in lists were taken by aliases
   size_t replaced_count = 0;
@@ -412,6 +413,8 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     frame->Answer(count);  // no place of those that are not known counts as named twice
   }
   if (!small) return;
+  // A dense tensor that something sparse is added to must be as it was when all of that is computed at the end.
+  thread->alone = frame->form != Form::kDense && frame->facts.rule.writes != 0;
   frame->count = wanted;
   std::copy_n(first, wanted, frame->values.begin());
   for (size_t i = 0; i < wanted; ++i) {
@@ -424,7 +427,7 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
 
 NoContext OnStart(const RecordFunction& record) {
   Thread* thread = g_threads.Get(&t_thread);
-  if (thread == nullptr || thread->busy) return {};
+  if (thread == nullptr || thread->busy || thread->alone) return {};
   if (thread->depth == kMaxOps) {
     ++thread->uncounted;
     return {};
@@ -542,6 +545,7 @@ void OnEnd(const RecordFunction& record, void*) {
   Frame& frame = thread->frames[thread->depth - 1];
   if (frame.record != &record) return;
   --thread->depth;
+  thread->alone = false;
   const uint64_t launched = VirtualGpuLaunchesOfThread() - frame.launches;
   if (thread->depth != 0) thread->frames[thread->depth - 1].inner += launched;
   if (frame.answered) {
@@ -554,7 +558,7 @@ void OnEnd(const RecordFunction& record, void*) {
   }
   const bool own = launched != frame.inner || (launched != 0 && frame.facts.rule.whole);
   // What works on sparse tensors is also computed as a whole where that can be: inside, much is done in place.
-  if (own || (launched != 0 && frame.form != Form::kDense)) {
+  if (own || (launched != 0 && frame.form != Form::kDense && frame.facts.rule.writes == 0)) {
     Outputs outputs;
     if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs) && own) {
       for (size_t i = 0; i < outputs.count; ++i) {
