@@ -80,6 +80,7 @@ struct Thread {
   uint32_t uncounted = 0;  // operators inside the last frame that have none
   uint32_t covered = 0;    // frames that cover what runs inside them
   bool busy = false;       // computing
+  bool alone = false;      // what runs inside the last frame is not looked at
   uint64_t seen = 0;       // launches of the thread when its last operator ended that ran inside no other
   ValueOperands operands;
   std::array<RawValue, kMostTensors> written;  // tensors that operators write to and do not return
@@ -302,6 +303,8 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     frame->Answer(count);  // no place of those that are not known counts as named twice
   }
   if (!small) return;
+  // A dense tensor that something sparse is added to must be as it was when all of that is computed at the end.
+  thread->alone = frame->form != Form::kDense && frame->facts.rule.writes != 0;
   frame->count = wanted;
   std::copy_n(first, wanted, frame->values.begin());
   for (size_t i = 0; i < wanted; ++i) {
@@ -352,7 +355,7 @@ void SayNotComputed(const RecordFunction& record) {
 
 NoContext OnStart(const RecordFunction& record) {
   Thread* thread = g_threads.Get(&t_thread);
-  if (thread == nullptr || thread->busy) return {};
+  if (thread == nullptr || thread->busy || thread->alone) return {};
   if (thread->depth == kMaxOps) {
     ++thread->uncounted;
     return {};
@@ -488,6 +491,7 @@ void OnEnd(const RecordFunction& record, void*) {
   Frame& frame = thread->frames[thread->depth - 1];
   if (frame.record != &record) return;
   --thread->depth;
+  thread->alone = false;
   const uint64_t launched = VirtualGpuLaunchesOfThread() - frame.launches;
   if (thread->depth != 0) thread->frames[thread->depth - 1].inner += launched;
   if (thread->depth == 0) thread->seen = frame.launches + launched;
@@ -499,7 +503,7 @@ void OnEnd(const RecordFunction& record, void*) {
   }
   const bool own = launched != frame.inner || (launched != 0 && frame.facts.rule.whole);
   // What works on sparse tensors is also computed as a whole where that can be: inside, much is done in place.
-  if (own || (launched != 0 && frame.form != Form::kDense)) {
+  if (own || (launched != 0 && frame.form != Form::kDense && frame.facts.rule.writes == 0)) {
     Outputs outputs;
     if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs) && own) {
       const auto note = [](const RawValue& tensor) { NoteChanged(g.kernels, tensor); };

@@ -65,6 +65,20 @@ with torch.no_grad():
     say("product", torch.sparse.sum(both))
     say("dense", coo.to_dense().sum(), csr.to_dense().sum())
 
+# Gradients of an embedding that are sparse, and optimizers that add them to what is dense.
+for kind in (torch.optim.SparseAdam, torch.optim.SGD, torch.optim.Adagrad):
+    torch.manual_seed(1)
+    table = nn.Embedding(NODES, WIDTH, sparse=True)
+    rows = torch.randint(NODES, (WIDTH, 4)).to(DEVICE)
+    table = table.to(DEVICE)
+    optimizer = kind(table.parameters(), lr=0.1)
+    for step in range(2):
+        optimizer.zero_grad()
+        loss = table(rows).square().sum()
+        loss.backward()
+        optimizer.step()
+    say("embedding", loss, table.weight.grad.coalesce().values().sum())
+
 weighted = coo.coalesce().requires_grad_()
 torch.sparse.mm(weighted, x).square().sum().backward()
 say("gradient", weighted.grad.coalesce().values().sum())
