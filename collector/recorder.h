@@ -130,10 +130,10 @@ class Recorder {
   // (InWindow).
   virtual void Add(const LaunchRecord& record) noexcept = 0;
 
-  // --- CUDA graphs: one record (LaunchRecord::kGraph) stands for all that a launch of the graph launches. Cold calls.
-  // DefineGraph returns the graph's number; 0 when there is no room for it. While the graph is not `settled`, its
-  // launches are kept back; SettleGraph says what they are: those of `members`, or launches of `whole`. ForgetGraph
-  // tells that the graph is launched no more.
+  // --- CUDA graphs: one record (LaunchRecord::kGraph) stands for all that a launch of the graph launches. Cold
+  // calls. DefineGraph returns the graph's number; 0 when there is no room for it. While the graph is not `settled`,
+  // its launches are kept back; SettleGraph says what they are: those of `members`, or launches of `whole`.
+  // ForgetGraph tells that the graph is launched no more.
   virtual uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
                                bool settled) noexcept {
     (void)members;

@@ -47,7 +47,8 @@ class Source {
   // Takes torch's precision policy and device facts, whenever they were read anew (at first and after each step).
   virtual void OnPolicy(const PolicyFacts& policy) noexcept { (void)policy; }
 
-  // Tells that the program calls its first module, on the thread that does. Called once, before any of its steps ends.
+  // Tells that the program calls its first module, on the thread that does. Called once, before any of its steps
+  // ends.
   virtual void OnFirstCall() noexcept {}
 
   // Asks whether a call of an optimizer's step has really stepped. It has not where it was captured into a CUDA
