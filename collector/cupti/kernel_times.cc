@@ -192,7 +192,7 @@ void KernelTimes::ReadRecords(uint8_t* buffer, size_t valid) noexcept {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       case CUPTI_ACTIVITY_KIND_KERNEL: {
         const auto kernel = ReadPrefix<KernelRecordPrefix>(record, &found);
-        found.kernel = keys_.FindKernel(kernel.name);
+        if (found.node_id == 0) found.kernel = keys_.FindKernel(kernel.name);  // else its number tells which it is
         for (int i = 0; i < 3; ++i) {
           found.grid[i] = static_cast<uint32_t>(kernel.grid[i]);
           found.block[i] = static_cast<uint32_t>(kernel.block[i]);

@@ -7,6 +7,7 @@
 #include <cupti.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <span>
@@ -57,10 +58,13 @@ inline constexpr CUpti_CallbackId kGraphCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy,
     CUPTI_DRIVER_TRACE_CBID_cuGraphDestroy,
 };
-// Inline, because every launch asks.
-inline bool IsGraphCall(CUpti_CallbackId cbid) noexcept {
-  return std::find(std::begin(kGraphCbids), std::end(kGraphCbids), cbid) != std::end(kGraphCbids);
-}
+// Inline, and a look into a table, because every launch asks.
+inline constexpr auto kIsGraphCall = [] {
+  std::array<bool, CUPTI_DRIVER_TRACE_CBID_SIZE> is{};
+  for (const CUpti_CallbackId cbid : kGraphCbids) is[cbid] = true;
+  return is;
+}();
+inline bool IsGraphCall(CUpti_CallbackId cbid) noexcept { return cbid < kIsGraphCall.size() && kIsGraphCall[cbid]; }
 // Tells `graphs` of a call of one of these functions, where it begins and where it ends.
 void NoteGraphCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data, CapturedGraphs& graphs) noexcept;
 

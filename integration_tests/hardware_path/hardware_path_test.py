@@ -208,10 +208,13 @@ class Graphs(Measured):
     def graphed(self, how, ids="ids", warm_up=WARM_UP):
         folder, (trace,), _ = self.measure("graphed.py", self.STEPS, warm_up, how, noise=0, RFX_SIM_GRAPH_IDS=ids)
         self.assertEqual(len(trace.steps), warm_up + self.STEPS)
+        # PyTorch 2.6 fills in the state of random numbers before each launch of a graph.
+        launches = {key: count for key, count in of_traces(folder).items() if "FillFunctor<long>" not in key[3]}
         flop = collections.Counter()
-        for row in self.report(folder, "--by", "layer")["rows"]:
-            flop[row["model"], row["layer"]] += round(row["flop"])
-        return of_traces(folder), flop, trace, folder
+        for row in self.report(folder, "--by", "kernel")["rows"]:
+            if "FillFunctor<long>" not in row["kernel"]:
+                flop[row["model"], row["phase"], row["layer"]] += round(row["flop"])
+        return launches, flop, trace, folder
 
     def test_layers_have_the_launches_and_the_flop_that_they_have_without_graphs(self):
         launches, flop, _, _ = self.graphed("eager")
@@ -219,8 +222,8 @@ class Graphs(Measured):
             for ids in ("ids", "none"):
                 with self.subTest(how=how, ids=ids):
                     found, found_flop, trace, _ = self.graphed(how, ids)
-                    self.assertEqual({key: (launches[key], found[key]) for key in launches.keys() | found.keys()
-                                      if launches[key] != found[key]}, {}, "without graphs and with them")
+                    self.assertEqual({key: (launches.get(key), found.get(key)) for key in launches.keys() | found.keys()
+                                      if launches.get(key) != found.get(key)}, {}, "without graphs and with them")
                     self.assertEqual(found_flop, flop)
                     self.assertEqual([one for one in trace.diagnostic_ids() if "graph" in one], [])
                     # Steps with graphs were timed, too.
