@@ -65,6 +65,9 @@ uint64_t HashOf(const LaunchIdentity& identity) noexcept;
 inline constexpr size_t kMaxSamplesPerRecord = 6;
 
 struct LaunchRecord {
+  // In `launches`: one launch of the CUDA graph that `identity.kernel` is the number of (Recorder::DefineGraph).
+  static constexpr uint32_t kGraph = UINT32_MAX;
+
   LaunchIdentity identity;
   uint32_t launches = 1;  // 0: samples for launches that were recorded already
   uint32_t sample_count = 0;
@@ -72,6 +75,12 @@ struct LaunchRecord {
   // Recorder::Add only: the samples are shares of one sum over a range of launches (MetricStats.shared_sums). It is 1
   // in the first record of a key for such a sum, 0 in the key's other records for it.
   uint32_t shared_sums = 0;
+};
+
+// What one launch of a CUDA graph launches: so many launches that are alike.
+struct GraphMember {
+  LaunchIdentity identity;
+  uint32_t launches = 1;
 };
 
 // What the trace says of a layer and of a model. The recorder gives them their ids, and SetLayerShapes a layer's
@@ -120,6 +129,23 @@ class Recorder {
   // the window, which may have closed by then: the caller must note at the launch whether it was in the window
   // (InWindow).
   virtual void Add(const LaunchRecord& record) noexcept = 0;
+
+  // --- CUDA graphs: one record (LaunchRecord::kGraph) stands for all that a launch of the graph launches. Cold
+  // calls. DefineGraph returns the graph's number; 0 when there is no room for it. While the graph is not `settled`,
+  // its launches are kept back; SettleGraph says what they are: those of `members`, or launches of `whole`.
+  // ForgetGraph tells that the graph is launched no more.
+  virtual uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
+                               bool settled) noexcept {
+    (void)members;
+    (void)whole;
+    (void)settled;
+    return 0;
+  }
+  virtual void SettleGraph(uint32_t graph, bool by_members) noexcept {
+    (void)graph;
+    (void)by_members;
+  }
+  virtual void ForgetGraph(uint32_t graph) noexcept { (void)graph; }
 
   // Lets a recorder that has no thread of its own write what is due, about once a second; otherwise costs one load.
   // The calling thread must not be in a signal handler. Sources whose launches are recorded by the program's own

@@ -47,6 +47,10 @@ class Source {
   // Takes torch's precision policy and device facts, whenever they were read anew (at first and after each step).
   virtual void OnPolicy(const PolicyFacts& policy) noexcept { (void)policy; }
 
+  // Tells that the program calls its first module, on the thread that does. Called once, before any of its steps
+  // ends.
+  virtual void OnFirstCall() noexcept {}
+
   // Asks whether a call of an optimizer's step has really stepped. It has not where it was captured into a CUDA
   // graph: the step goes on until the graph is launched, and the source then ends it (step_end.h).
   virtual bool HasStepped() noexcept { return true; }

@@ -26,6 +26,14 @@ inline void EndStepOfProgram() noexcept {
   if (EndStepFunction function = g_end_step.load(std::memory_order_acquire); function != nullptr) function();
 }
 
+// As EndStepOfProgram, but from inside a call of the driver, where nothing of CUDA may be called: the step ends when
+// the program goes on. Null where nothing can do that.
+inline std::atomic<EndStepFunction> g_end_step_soon{nullptr};
+inline bool CanEndStepSoon() noexcept { return g_end_step_soon.load(std::memory_order_acquire) != nullptr; }
+inline void EndStepSoon() noexcept {
+  if (EndStepFunction function = g_end_step_soon.load(std::memory_order_acquire); function != nullptr) function();
+}
+
 inline std::atomic<uint64_t> g_scale_updates{0};
 
 // Tells that a loss scaler updates its scale, on the thread that launches it.

@@ -12,6 +12,7 @@
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/source.h"
+#include "collector/step_end.h"
 #include "collector/step_waits.h"
 #include "injector/foreign_exceptions.h"
 #include "injector/layer_stack.h"
@@ -47,6 +48,8 @@ constinit std::atomic<Source*> g_source{nullptr};
 constinit std::atomic<const PythonApi*> g_python{nullptr};
 constinit std::atomic<bool> g_repair_pending{false};
 constinit std::atomic<bool> g_exit_pending{false};
+constinit std::atomic<bool> g_step_end_pending{false};
+constinit std::atomic<uint32_t> g_steps_due{0};
 constinit std::atomic<int> g_exits_raised{0};
 constinit std::atomic<uint32_t> g_requests{0};
 constinit std::atomic<bool> g_without_modules{false};  // tiers D and E: no root call activates the recorder
@@ -55,6 +58,8 @@ void AfterForkInChild() noexcept {
   g_pid.store(getpid());
   g_repair_pending.store(false);
   g_exit_pending.store(false);
+  g_step_end_pending.store(false);
+  g_steps_due.store(0);
   g_exits_raised.store(0);
   ResetLayerStackAfterFork();
   ResetSourceLinesAfterFork();
@@ -104,6 +109,23 @@ void ReportTier(Tier tier, bool backward, const std::string& reason) {
   }
 }
 
+// The interpreter calls it between two instructions of the program's. As where an optimizer ends a step, the GIL is
+// released meanwhile.
+int EndDueSteps(void*) {
+  g_step_end_pending.store(false);
+  const PythonApi* python = g_python.load();
+  void* thread = python->PyEval_SaveThread();
+  for (uint32_t due = g_steps_due.exchange(0); due > 0; --due) EndStepOfProgram();
+  python->PyEval_RestoreThread(thread);
+  return 0;
+}
+
+void EndStepWhenPythonGoesOn() noexcept {
+  g_steps_due.fetch_add(1);
+  if (g_step_end_pending.exchange(true)) return;
+  if (g_python.load()->Py_AddPendingCall(&EndDueSteps, nullptr) != 0) g_step_end_pending.store(false);
+}
+
 PyObject* OnPythonEnds(PyObject*, PyObject*);
 
 // Python 3.9 and later have calls before all exit handlers; before, ours is called after those that the program
@@ -121,6 +143,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   Recorder& recorder = Recorder::Get();
   Source* source = Begin();
   g_python.store(&python);
+  g_end_step_soon.store(&EndStepWhenPythonGoesOn, std::memory_order_release);
   InitTorchState(python);
   recorder.UpdateFacts(ReadVersions());
   const char* why_not_modules = "";

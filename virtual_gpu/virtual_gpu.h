@@ -53,7 +53,8 @@ void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual
 // that it has to read and write at least.
 void rfinject_virtual_gpu_describe(double flop, double bytes);
 
-// One call of a driver's function that launches, copies, fills, allocates, frees or captures.
+// One call of a driver's function that launches, copies, fills, allocates, frees, captures, or makes, updates or
+// destroys a graph.
 struct rfinject_virtual_call {
   const char* function;    // the name that it is exported by: "cuMemAlloc_v2"
   const void* parameters;  // its arguments, in the struct that CUPTI's generated_cuda_meta.h has for it
@@ -61,11 +62,27 @@ struct rfinject_virtual_call {
   void* context;           // the current CUcontext
 };
 
+// What happens to a node of a graph, inside of a call. `type` is a CUgraphNodeType. A node that is cloned was created
+// just before. RUNS comes before the node's kernel is observed, when its graph is launched.
+enum rfinject_virtual_node_event {
+  RFINJECT_VIRTUAL_NODE_CREATED,
+  RFINJECT_VIRTUAL_NODE_CLONED,
+  RFINJECT_VIRTUAL_NODE_RUNS,
+  RFINJECT_VIRTUAL_NODE_DESTROYED
+};
+struct rfinject_virtual_node {
+  const void* graph;     // CUgraph; the CUgraphExec, where the node is of one
+  const void* node;      // CUgraphNode
+  const void* original;  // the node that it is cloned from; null: none
+  int type;
+};
+
 // A tool is told of each such call, on the calling thread, before it is done and afterwards, with the CUresult. This
 // is what CUPTI's callback API tells of a real driver. Kernels are observed in between.
 struct rfinject_virtual_tool {
   void (*enter)(const struct rfinject_virtual_call* call);
   void (*exit)(const struct rfinject_virtual_call* call, int result);
+  void (*node)(int event, const struct rfinject_virtual_node* node);  // null: not wanted
 };
 
 // While `hidden` is not 0, no tool is told of what this thread calls: the calls then do what NCCL's kernels would do.

@@ -44,8 +44,12 @@ RFINJECT_SAME_OFFSET(kind, kind);
 RFINJECT_SAME_OFFSET(start, start);
 RFINJECT_SAME_OFFSET(end, end);
 RFINJECT_SAME_OFFSET(correlation_id, correlationId);
+static_assert(offsetof(TransferRecordPrefix, graph_node_id) == offsetof(CUpti_ActivityMemcpy6, graphNodeId) &&
+              offsetof(TransferRecordPrefix, graph_node_id) == offsetof(CUpti_ActivityMemcpy4, graphNodeId) &&
+              offsetof(TransferRecordPrefix, graph_node_id) == offsetof(CUpti_ActivityMemset2, graphNodeId) &&
+              offsetof(TransferRecordPrefix, graph_node_id) == offsetof(CUpti_ActivityMemset4, graphNodeId));
 #undef RFINJECT_SAME_OFFSET
-static_assert(sizeof(TransferRecordPrefix) <= sizeof(CUpti_ActivityMemset));
+static_assert(sizeof(TransferRecordPrefix) <= sizeof(CUpti_ActivityMemset2));
 
 // Newest first: where a process has two, torch's own is the one that its libcudart asked for, and LoadApi prefers
 // that major over this order.

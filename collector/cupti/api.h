@@ -61,6 +61,7 @@
   F(cuptiGetContextId)                                       \
   F(cuptiGetStreamIdEx)                                      \
   F(cuptiGetDeviceId)                                        \
+  F(cuptiGetGraphNodeId)                                     \
   F(cuptiDeviceVirtualizationMode)                           \
   F(cuptiActivityRegisterCallbacks)                          \
   F(cuptiActivityEnable)                                     \
@@ -260,6 +261,8 @@ struct TransferRecordPrefix {
   uint32_t context_id;
   uint32_t stream_id;
   uint32_t correlation_id;
+  uint8_t unused2[16];
+  uint64_t graph_node_id;  // 0: not launched by a graph
 };
 #pragma pack(pop)
 

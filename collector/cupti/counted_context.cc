@@ -2,6 +2,7 @@
 #include "collector/cupti/counted_context.h"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 namespace rfinject::cupti {
@@ -61,7 +62,7 @@ void CountedContext::Abandon() {
   started_ = false;
 }
 
-CountedContext::Outcome CountedContext::Stop(bool usable) {
+CountedContext::Outcome CountedContext::Stop(bool usable, const CapturedGraphs& graphs) {
   Outcome outcome;
   std::vector<LaunchLog::Entry> entries;
   const bool whole = log_.Close(&entries);
@@ -92,7 +93,7 @@ CountedContext::Outcome CountedContext::Stop(bool usable) {
   }
   outcome.valid = true;
   outcome.has_bytes = samples_.HasDramBytes(group_);
-  layers ? ReadLayers(entries, values, &outcome) : ReadKernels(entries, values, &outcome);
+  layers ? ReadLayers(entries, values, graphs, &outcome) : ReadKernels(entries, values, &outcome);
   samples_.Flush();
   return outcome;
 }
@@ -121,7 +122,7 @@ void CountedContext::ReadKernels(const std::vector<LaunchLog::Entry>& entries, c
 // All ranges of one layer and phase are added up first: how often the program's threads took turns differs from step
 // to step, while what a layer does in a step does not.
 void CountedContext::ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values,
-                                Outcome* outcome) {
+                                const CapturedGraphs& graphs, Outcome* outcome) {
   const size_t width = backend_->groups()[group_].metrics.size();
   struct Layer {
     std::vector<uint32_t> keys;  // of its launches
@@ -145,14 +146,35 @@ void CountedContext::ReadLayers(const std::vector<LaunchLog::Entry>& entries, co
     for (size_t i = 0; i < width; ++i) sum[i] += row[i];
     outcome->sparse = outcome->sparse || samples_.IsSparse(group_, row);
   }
+  // Graphs come last: what they have beyond what is known of their kernels depends on the layers.
   for (auto& [owner, layer] : layers) {
-    if (!layer.whole) continue;
+    if (!layer.whole || GraphOfOwner(owner) != 0) continue;
     std::sort(layer.keys.begin(), layer.keys.end());
     samples_.AddRange(group_, layer.keys, layer.row.data());
     const double bytes = samples_.DramBytes(group_, layer.row.data()) / static_cast<double>(layer.keys.size());
     layer.keys.erase(std::unique(layer.keys.begin(), layer.keys.end()), layer.keys.end());
     for (uint32_t key : layer.keys) outcome->counts.push_back({key, bytes});
   }
+  for (const auto& [owner, layer] : layers) {
+    const uint32_t number = GraphOfOwner(owner);
+    if (number == 0 || layer.row.empty()) continue;
+    // Of a graph that is not settled nothing is known to be launched yet.
+    const std::shared_ptr<const CapturedGraphs::Contents> graph = graphs.ContentsOf(number);
+    if (graph != nullptr && graph->settled) ReadGraph(*graph, layer.keys.size(), layer.row.data(), outcome);
+  }
+}
+
+// What a graph's launches have counted is not told apart. Kernels that were all counted outside of graphs keep the
+// values that they had there; else the graph has a row, which gets what theirs leave.
+void CountedContext::ReadGraph(const CapturedGraphs::Contents& graph, uint64_t launches, const double* row,
+                               Outcome* outcome) {
+  if (!graph.has_row) return;
+  std::vector<uint32_t> keys;
+  for (const CapturedGraphs::Node& node : graph.nodes) {
+    if (node.key != LaunchKeys::kNoKey && !node.transfer) keys.push_back(node.key);
+  }
+  samples_.AddRest(group_, graph.whole, launches, keys, row);
+  outcome->counts.push_back({graph.whole, samples_.DramBytes(group_, row) / static_cast<double>(launches)});
 }
 
 }  // namespace rfinject::cupti

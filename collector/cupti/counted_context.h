@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/cupti/captured_graphs.h"
 #include "collector/cupti/counter_backend.h"
 #include "collector/cupti/counter_mode.h"
 #include "collector/cupti/counter_samples.h"
@@ -26,6 +27,10 @@ namespace rfinject::cupti {
 // a range of its own, since all of it is one launch.
 uint64_t OwnerOf(const LaunchIdentity& identity, bool graph);
 inline bool OwnerIsGraph(uint64_t owner) { return (owner & 1) != 0; }
+// The owner of what a graph launches that has a number of the recorder's (captured_graphs.h), and that number; 0 for
+// all other owners.
+inline uint64_t OwnerOfGraph(uint32_t number) { return uint64_t{1} << 63 | uint64_t{number} << 1 | 1; }
+inline uint32_t GraphOfOwner(uint64_t owner) { return owner >> 63 != 0 ? static_cast<uint32_t>(owner >> 1) : 0; }
 
 class CountedContext {
  public:
@@ -62,8 +67,8 @@ class CountedContext {
     bool has_bytes = false;        // the group counts DRAM bytes
     std::vector<KeyCount> counts;  // a key each
   };
-  // Ends counting. If `usable` is false, the counts are thrown away.
-  Outcome Stop(bool usable);
+  // Ends counting. If `usable` is false, the counts are thrown away. `graphs` knows what was launched as a graph.
+  Outcome Stop(bool usable, const CapturedGraphs& graphs);
   // Ends counting without reading the counts.
   void Abandon();
 
@@ -73,7 +78,9 @@ class CountedContext {
 
  private:
   void ReadKernels(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values, Outcome* outcome);
-  void ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values, Outcome* outcome);
+  void ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values,
+                  const CapturedGraphs& graphs, Outcome* outcome);
+  void ReadGraph(const CapturedGraphs::Contents& graph, uint64_t launches, const double* row, Outcome* outcome);
   static bool NextRange(void* self, size_t ordinal) noexcept;
 
   const uint32_t device_;

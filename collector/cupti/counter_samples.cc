@@ -33,6 +33,9 @@ void CounterSamples::Describe(const CounterBackend& backend) {
   flop_metrics_.clear();
   last_flop_.clear();
   last_mix_flop_.clear();
+  known_.clear();
+  counted_.clear();
+  keys_.SetGroups(backend.groups().size());
   flop_metrics_of_.assign(kPrecisionCount, {});
   const ChipMetrics& metrics = backend.metrics();
   std::unordered_map<std::string, int> flop_index;
@@ -99,8 +102,11 @@ void CounterSamples::Read(size_t group, const double* row, std::vector<double>* 
 }
 
 void CounterSamples::AddLaunch(size_t group, uint32_t key, const double* row) {
-  Read(group, row, &last_flop_[key],
-       [&](uint32_t metric, double value, bool) { AddSample(key, metric, ToInteger(value)); });
+  NoteCounted(group, key);
+  Read(group, row, &last_flop_[key], [&](uint32_t metric, double value, bool is_sum) {
+    if (is_sum) NoteKnown(key, metric, ToInteger(value));
+    AddSample(key, metric, ToInteger(value));
+  });
   Flush();
 }
 
@@ -121,10 +127,15 @@ void CounterSamples::AddRange(size_t group, const std::vector<uint32_t>& keys, c
   });
   const uint64_t launches = keys.size();
   const bool one_key = keys.front() == keys.back();
+  for (uint64_t i = 0; i < launches; ++i) {
+    if (i == 0 || keys[i] != keys[i - 1]) NoteCounted(group, keys[i]);
+  }
   // The range is one sample and not as many equal ones as it has launches: it says no more than one.
   if (one_key) {
     for (const Sum& sum : sums) {
-      if (sum.value % launches == 0) AddSample(keys[0], sum.metric, sum.value / launches);
+      if (sum.value % launches != 0) continue;
+      NoteKnown(keys[0], sum.metric, sum.value / launches);
+      AddSample(keys[0], sum.metric, sum.value / launches);
     }
     Flush();
   }
@@ -134,11 +145,54 @@ void CounterSamples::AddRange(size_t group, const std::vector<uint32_t>& keys, c
       if (one_key && sum.value % launches == 0) continue;
       using Wide = unsigned __int128;
       const auto upto = [&](uint64_t n) { return static_cast<uint64_t>(Wide{sum.value} * n / launches); };
+      NoteKnown(keys[i], sum.metric, upto(i + 1) - upto(i));
       AddSample(keys[i], sum.metric, upto(i + 1) - upto(i));
       pending_.shared_sums = first ? 1 : 0;
     }
     Flush();
   }
+}
+
+void CounterSamples::AddRest(size_t group, uint32_t whole, uint64_t launches, const std::vector<uint32_t>& keys,
+                             const double* row) {
+  if (launches == 0 || whole == LaunchKeys::kNoKey) return;
+  if (last_mix_flop_.size() >= kMaxMixes) last_mix_flop_.clear();
+  const uint64_t mix = HashMix(HashMix(keys.size(), whole), launches);
+  std::vector<Sample> rests;
+  Read(group, row, &last_mix_flop_[mix], [&](uint32_t metric, double value, bool is_sum) {
+    if (!is_sum) return;
+    for (const uint32_t key : keys) value -= KnownMean(key, metric) * static_cast<double>(launches);
+    rests.push_back({metric, ToInteger(value)});
+  });
+  for (uint64_t i = 0; i < launches; ++i) {
+    for (const Sample& rest : rests) {
+      using Wide = unsigned __int128;
+      const auto upto = [&](uint64_t n) { return static_cast<uint64_t>(Wide{rest.value} * n / launches); };
+      AddSample(whole, rest.metric, upto(i + 1) - upto(i));
+    }
+    Flush();
+  }
+}
+
+void CounterSamples::NoteCounted(size_t group, uint32_t key) {
+  uint32_t& groups = counted_[key];
+  const uint32_t bit = group < 32 ? uint32_t{1} << group : 0;
+  if ((groups & bit) != 0) return;
+  groups |= bit;
+  keys_.NoteCounted(key, group);
+}
+
+void CounterSamples::NoteKnown(uint32_t key, uint32_t metric, uint64_t value) {
+  const uint64_t at = uint64_t{key} << 32 | metric;
+  if (known_.size() >= kMaxKnown && !known_.contains(at)) return;
+  Known& known = known_[at];
+  known.sum += static_cast<double>(value);
+  ++known.samples;
+}
+
+double CounterSamples::KnownMean(uint32_t key, uint32_t metric) const {
+  const auto known = known_.find(uint64_t{key} << 32 | metric);
+  return known != known_.end() ? known->second.sum / static_cast<double>(known->second.samples) : 0;
 }
 
 void CounterSamples::AddTime(uint32_t key, uint64_t ns) {

@@ -30,6 +30,10 @@ class CounterSamples {
   // such; launches of one key get the key's mean. What is no sum (a maximum, a rate) is left out unless the range has
   // one launch.
   void AddRange(size_t group, const std::vector<uint32_t>& keys, const double* row);
+  // Adds the values of `launches` launches of a graph, which are counted as one range: `whole`, its own key, gets
+  // what they have beyond what its kernels, whose keys are `keys`, were counted with outside of graphs. Values that
+  // are no sums are left out.
+  void AddRest(size_t group, uint32_t whole, uint64_t launches, const std::vector<uint32_t>& keys, const double* row);
   void AddTime(uint32_t key, uint64_t ns);
   // Records the samples that are held back.
   void Flush();
@@ -54,11 +58,20 @@ class CounterSamples {
   };
 
   static constexpr size_t kMaxMixes = 4096;
+  static constexpr size_t kMaxKnown = size_t{1} << 18;  // some 12 MB
+  // What was counted of a key and a metric outside of graphs.
+  struct Known {
+    double sum = 0;
+    uint64_t samples = 0;
+  };
 
   // Calls `add(metric id, value, is a sum)` for what a row says. `last` holds the last value of each flop metric.
   template <typename Add>
   void Read(size_t group, const double* row, std::vector<double>* last, Add add);
   void AddSample(uint32_t key, uint32_t metric, uint64_t value);
+  void NoteCounted(size_t group, uint32_t key);
+  void NoteKnown(uint32_t key, uint32_t metric, uint64_t value);
+  double KnownMean(uint32_t key, uint32_t metric) const;
 
   Recorder& recorder_;
   LaunchKeys& keys_;
@@ -67,6 +80,8 @@ class CounterSamples {
   std::vector<std::vector<int>> flop_metrics_of_;                // by precision
   std::unordered_map<uint32_t, std::vector<double>> last_flop_;  // by key, then by flop metric; negative: not known
   std::unordered_map<uint64_t, std::vector<double>> last_mix_flop_;  // the same, by the keys of a range
+  std::unordered_map<uint64_t, Known> known_;                        // by key and metric
+  std::unordered_map<uint32_t, uint32_t> counted_;  // by key: the groups that LaunchKeys was told of, as bits
   LaunchRecord pending_;
 };
 

@@ -248,7 +248,7 @@ CounterSteps::Reading CounterSteps::Read(bool stalled) {
       one.Lose();  // it is gone, or nothing can be asked of it
       return;
     }
-    reading.outcomes.push_back(one.Stop(!graphs));
+    reading.outcomes.push_back(one.Stop(!graphs, tap_.graphs()));
   });
   for (const CountedContext::Outcome& outcome : reading.outcomes) {
     if (outcome.result == CUPTI_SUCCESS) continue;

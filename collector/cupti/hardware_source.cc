@@ -39,6 +39,7 @@
 #include "collector/cupti/time_window.h"
 #include "collector/cupti/watchdog.h"
 #include "collector/program_profiler.h"
+#include "collector/step_end.h"
 #include "collector/step_waits.h"
 #include "collector/sync.h"
 
@@ -54,6 +55,8 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
  public:
   HardwareSource(const Settings& settings, Recorder& recorder) : settings_(settings), recorder_(recorder) {}
 
+  void OnFirstCall() noexcept override RFINJECT_EXCLUDES(boundary_);
+  bool HasStepped() noexcept override;
   void OnStepEnd(uint64_t step) noexcept override RFINJECT_EXCLUDES(boundary_);
   void Stop() noexcept override RFINJECT_EXCLUDES(boundary_);
 
@@ -65,6 +68,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   // --- Between two steps.
   void Start(uint64_t step) RFINJECT_REQUIRES(boundary_);
   bool Load() RFINJECT_REQUIRES(boundary_);
+  bool Watch() RFINJECT_REQUIRES(boundary_);
   void EndStepThatRan(uint64_t step) noexcept RFINJECT_EXCLUDES(boundary_);
   void FinishStep(uint64_t step, bool profiles) RFINJECT_REQUIRES(boundary_);
   bool Collect(uint64_t step, StepState ran, bool profiles) RFINJECT_REQUIRES(boundary_);
@@ -77,6 +81,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   bool OursIsCurrent() const;
   void NewPolicy() RFINJECT_REQUIRES(boundary_);
   void ReportFacts() RFINJECT_REQUIRES(boundary_);
+  void ReportGraphs() RFINJECT_REQUIRES(boundary_);
   void ExplainShortProgram() RFINJECT_REQUIRES(boundary_);
 
   // --- What was to be measured cannot be any more.
@@ -89,7 +94,8 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
 
   // Set by Load, before the tap is opened, and read by all threads afterwards.
   cupti::Api api_;
-  CUcontext context_ = nullptr;  // the context that is current where steps end
+  CUcontext context_ = nullptr;                           // the context that is current where steps end
+  bool watching_ RFINJECT_GUARDED_BY(boundary_) = false;  // CUPTI calls the tap
 
   // Shared by all threads; each says who may call what.
   cupti::StepMachine machine_;
@@ -121,11 +127,25 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept {
   EndWait(kOurOwn);
 }
 
+// A program may capture its model before it trains; what was not seen captured can never be told apart.
+void HardwareSource::OnFirstCall() noexcept {
+  if (machine_.state() != StepState::kWaiting || !boundary_.TryLock()) return;
+  const HeldLock held(boundary_);
+  Watch();
+}
+
+// An optimizer's step that was captured ends no step; the launch of its graph does (launch_tap.h).
+bool HardwareSource::HasStepped() noexcept {
+  const bool captured = tap_.graphs().TakeOptimizerCaptured();
+  return !captured || machine_.off() || !CanEndStepSoon();
+}
+
 void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {
   // Waiting for the GPU would spoil the capture, and the program would fail. The step goes on until one ends outside
   // of a capture.
   if (tap_.capturing()) {
-    if (machine_.state() != StepState::kWaiting && !step_captured_.exchange(true, std::memory_order_relaxed)) {
+    if (!CanEndStepSoon() && machine_.state() != StepState::kWaiting &&
+        !step_captured_.exchange(true, std::memory_order_relaxed)) {
       recorder_.ReportDiagnostic(
           Severity::kWarning, "step-in-graph",
           "the optimizer's step was captured into a CUDA graph: launches of the graph end no step, so that no times "
@@ -153,6 +173,7 @@ void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {
   }
   const bool profiles = ProgramProfiles();
   FinishStep(step, profiles);
+  ReportGraphs();
   if (machine_.off()) return;
   const bool may_arm = MayArm(step + 1, profiles);
   if (may_arm && counters_.RetryIsDue(step + 1)) RetryCounters(step + 1);
@@ -283,12 +304,12 @@ void HardwareSource::RetryCounters(uint64_t step) {
 // --- Start, at the end of the first step that finds a context.
 
 void HardwareSource::Start(uint64_t step) {
-  // Programs that never touch the GPU come no further than this; each look costs a microsecond.
-  if (!Load()) return;
-  if (!tap_.Subscribe(context_, contexts_.first()->device())) {
-    TurnOff();
-    return;
-  }
+  if (!Watch()) return;
+  CUdevice device = 0;
+  if (api_.cuCtxGetCurrent(&context_) != CUDA_SUCCESS || context_ == nullptr) return;
+  if (api_.cuCtxGetDevice == nullptr || api_.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
+  if (!contexts_.AddFirst(context_, static_cast<uint32_t>(device))) return;
+  tap_.Begin(context_, static_cast<uint32_t>(device));
   counters_.Open(step);
   // PM sampling serialises nothing, and runs beside the counters or instead of them. It is not opened where the user
   // asked for one mode, nor beside the legacy profiler, since a process must not mix the two families of functions
@@ -338,9 +359,19 @@ bool HardwareSource::Load() {
         "the driver is rfinject's virtual GPU: counters and times are made up, none was measured",
         "rfinject --estimate GPU PROGRAM estimates them");
   }
-  CUdevice device = 0;
-  if (api_.cuCtxGetDevice == nullptr || api_.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
-  return contexts_.AddFirst(context_, static_cast<uint32_t>(device));
+  return true;
+}
+
+// Lets CUPTI call the tap, so that what is captured is seen. False, and nothing has changed, while there is no
+// context, and when measuring was given up.
+bool HardwareSource::Watch() {
+  if (watching_) return !machine_.off();
+  // Programs that never touch the GPU come no further than this; each look costs a microsecond.
+  if (!Load()) return false;
+  watching_ = true;
+  if (tap_.Subscribe()) return true;
+  TurnOff();
+  return false;
 }
 
 // Makes a policy for what can be collected now. One that waited for what will never come would keep arming steps.
@@ -363,6 +394,36 @@ void HardwareSource::ReportFacts() {
   facts.process.sampling_seed = arming::Options{}.seed;
   counters_.AddFacts(&facts);
   recorder_.UpdateFacts(facts);
+}
+
+// Says why the launches of some graph are not rows of their layers, and what a graph's row means; and forgets graphs
+// that are gone.
+void HardwareSource::ReportGraphs() {
+  tap_.graphs().Sweep();
+  const uint32_t reasons = tap_.graphs().TakeReasons();
+  if (reasons == 0) return;
+  using cupti::CapturedGraphs;
+  if ((reasons & CapturedGraphs::kHasRow) != 0 && counters_.backend() != nullptr) {
+    recorder_.ReportDiagnostic(
+        Severity::kInfo, "graph-counters",
+        "FLOP and bytes that CUDA graphs count are not told apart: a row \"(CUDA graph)\" has them, without a time; "
+        "the rows of its kernels have the time, and FLOP and bytes if they were counted outside of graphs before",
+        "run some steps without graphs before the capture");
+  }
+  constexpr std::pair<uint32_t, const char*> kWhy[] = {
+      {CapturedGraphs::kNotSeen, "rfinject did not see all of it captured"},
+      {CapturedGraphs::kChanged, "single nodes of it were changed after it was made executable"},
+      {CapturedGraphs::kConditional, "a part of it runs under a condition"},
+      {CapturedGraphs::kNoRoom, "there are more nodes in graphs than are kept"},
+      {CapturedGraphs::kOtherOrder,
+       "CUPTI does not number its nodes, and it did not run the kernels that were captured, in their order"},
+  };
+  for (const auto& [reason, why] : kWhy) {
+    if ((reasons & reason) == 0) continue;
+    recorder_.ReportDiagnostic(
+        Severity::kWarning, "graph-not-told-apart: " + std::to_string(reason),
+        std::string("what a CUDA graph runs stays in rows \"(CUDA graph)\", in the layer that launches it: ") + why);
+  }
 }
 
 // Says why rows lack times or counters, where the program ended before everything was collected once.

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "collector/cupti/api.h"
+#include "collector/cupti/launch_keys.h"
 #include "collector/cupti/lock_waits.h"
 
 namespace rfinject::cupti {
@@ -26,9 +27,23 @@ void CUPTIAPI OnComplete(CUcontext, uint32_t, uint8_t* buffer, size_t size, size
   if (KernelTimes* times = g_times.load(std::memory_order_acquire)) times->CompleteBuffer(buffer, size, valid);
 }
 
+// Copies what a record begins with, which is not aligned to its members, and sets what all kinds have; no start where
+// the record has no time.
+template <typename Prefix>
+Prefix ReadPrefix(const CUpti_Activity* record, KernelTimes::Record* found) {
+  Prefix prefix;
+  std::memcpy(&prefix, record, sizeof prefix);
+  if (!HasValidTime(prefix)) return prefix;
+  found->correlation_id = prefix.correlation_id;
+  found->ns = prefix.end - prefix.start;
+  found->start_ns = prefix.start;
+  found->node_id = prefix.graph_node_id;
+  return prefix;
+}
+
 }  // namespace
 
-KernelTimes::KernelTimes(const Api& api) : api_(api) { pool_.reserve(kMaxBuffers); }
+KernelTimes::KernelTimes(const Api& api, LaunchKeys& keys) : api_(api), keys_(keys) { pool_.reserve(kMaxBuffers); }
 
 int KernelTimes::Register() {
   // All three attributes are hints: an older CUPTI that does not know one refuses it and works on. Zeroed buffers
@@ -172,34 +187,32 @@ void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noe
 void KernelTimes::ReadRecords(uint8_t* buffer, size_t valid) noexcept {
   CUpti_Activity* record = nullptr;
   while (valid > 0 && api_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-    // Records are not aligned to their members.
-    uint64_t start = 0, end = 0;
-    uint32_t correlation_id = 0;
-    auto read = [&](auto prefix) {
-      std::memcpy(&prefix, record, sizeof prefix);
-      if (!HasValidTime(prefix)) return;
-      start = prefix.start;
-      end = prefix.end;
-      correlation_id = prefix.correlation_id;
-    };
+    Record found = {};
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      case CUPTI_ACTIVITY_KIND_KERNEL:
-        read(KernelRecordPrefix{});
+      case CUPTI_ACTIVITY_KIND_KERNEL: {
+        const auto kernel = ReadPrefix<KernelRecordPrefix>(record, &found);
+        if (found.node_id == 0) found.kernel = keys_.FindKernel(kernel.name);  // else its number tells which it is
+        for (int i = 0; i < 3; ++i) {
+          found.grid[i] = static_cast<uint32_t>(kernel.grid[i]);
+          found.block[i] = static_cast<uint32_t>(kernel.block[i]);
+        }
         break;
+      }
       case CUPTI_ACTIVITY_KIND_MEMCPY:
       case CUPTI_ACTIVITY_KIND_MEMSET:
-        read(TransferRecordPrefix{});
+        ReadPrefix<TransferRecordPrefix>(record, &found);
+        found.transfer = true;
         break;
       default:
         continue;
     }
-    if (start == 0) {
+    if (found.start_ns == 0) {
       ++invalid_;
       continue;
     }
     try {
-      records_.push_back({correlation_id, end - start, start});
+      records_.push_back(found);
     } catch (...) {
       ++dropped_;
     }

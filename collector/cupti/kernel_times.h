@@ -8,6 +8,7 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 #define RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,6 +18,7 @@
 namespace rfinject::cupti {
 
 struct Api;
+class LaunchKeys;
 
 class KernelTimes {
  public:
@@ -24,11 +26,16 @@ class KernelTimes {
     uint32_t correlation_id;  // of the launch
     uint64_t ns;
     uint64_t start_ns = 0;  // by CUPTI's clock
+    // Of what a graph has launched: the number of its node, where CUPTI gives one, and what it ran.
+    uint64_t node_id = 0;
+    bool transfer = false;
+    uint32_t kernel = 0;  // the recorder's id of its name; 0: a name that was never launched or captured
+    std::array<uint32_t, 3> grid{}, block{};
   };
 
   // A process has one object, which is never destroyed: CUPTI's buffer callbacks carry no pointer, and may come at
   // any time.
-  explicit KernelTimes(const Api& api);
+  KernelTimes(const Api& api, LaunchKeys& keys);
 
   // --- For the thread that ends the steps. An int that they return is a CUptiResult.
 
@@ -70,6 +77,7 @@ class KernelTimes {
   void ReadRecords(uint8_t* buffer, size_t valid) noexcept RFINJECT_REQUIRES(lock_);
 
   const Api& api_;
+  LaunchKeys& keys_;
   Mutex lock_;
   std::vector<uint8_t*> pool_ RFINJECT_GUARDED_BY(lock_);  // empty buffers, zeroed
   size_t buffers_ RFINJECT_GUARDED_BY(lock_) = 0;          // allocated in all

@@ -63,6 +63,40 @@ int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept {
   return ended ? -1 : 0;
 }
 
+void NoteGraphCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data, CapturedGraphs& graphs) noexcept {
+  const bool entry = data.callbackSite == CUPTI_API_ENTER;
+  const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
+  const bool done = !entry && result != nullptr && *result == CUDA_SUCCESS;
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz: {
+      // The parameters of all of these begin with the executable graph and its graph.
+      const auto& call = *static_cast<const cuGraphInstantiateWithFlags_params*>(data.functionParams);
+      if (entry) return CapturedGraphs::BeginInstantiate();
+      return graphs.EndInstantiate(done && call.phGraphExec != nullptr ? *call.phGraphExec : nullptr, call.hGraph);
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2: {
+      const auto& call = *static_cast<const cuGraphExecUpdate_v2_params*>(data.functionParams);
+      if (done) graphs.Update(call.hGraphExec, call.hGraph);
+      return;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy:
+      if (entry) {
+        graphs.DestroyExecutable(static_cast<const cuGraphExecDestroy_params*>(data.functionParams)->hGraphExec);
+      }
+      return;
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphDestroy:
+      if (entry) graphs.DestroyGraph(static_cast<const cuGraphDestroy_params*>(data.functionParams)->hGraph);
+      return;
+    default:  // all others change one node, and begin with the executable graph
+      if (done) graphs.Change(static_cast<const cuGraphNodeSetEnabled_params*>(data.functionParams)->hGraphExec);
+  }
+}
+
 std::span<const CUpti_CallbackId> LaunchCbids() { return kLaunchCbids; }
 std::span<const CUpti_CallbackId> TransferCbids() { return kTransferCbids; }
 

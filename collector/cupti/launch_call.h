@@ -7,10 +7,12 @@
 #include <cupti.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <span>
 
+#include "collector/cupti/captured_graphs.h"
 #include "collector/cupti/launch_keys.h"
 
 namespace rfinject::cupti {
@@ -39,6 +41,40 @@ inline bool IsCaptureCall(CUpti_CallbackId cbid) noexcept {
 // Returns by how many the captures in progress change with a call of one of these functions that has returned
 // `result`; 0 for any other function.
 int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept;
+
+// The driver's functions that make graphs executable, change these, and destroy both.
+inline constexpr CUpti_CallbackId kGraphCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphExecNodeSetParams,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphNodeSetEnabled,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphDestroy,
+};
+// Inline, and a look into a table, because every launch asks.
+inline constexpr auto kIsGraphCall = [] {
+  std::array<bool, CUPTI_DRIVER_TRACE_CBID_SIZE> is{};
+  for (const CUpti_CallbackId cbid : kGraphCbids) is[cbid] = true;
+  return is;
+}();
+inline bool IsGraphCall(CUpti_CallbackId cbid) noexcept { return cbid < kIsGraphCall.size() && kIsGraphCall[cbid]; }
+// Tells `graphs` of a call of one of these functions, where it begins and where it ends.
+void NoteGraphCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data, CapturedGraphs& graphs) noexcept;
+
+// CUPTI's events of graphs and their nodes; an older CUPTI lacks some.
+inline constexpr CUpti_CallbackId kGraphResources[] = {
+    CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+    CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING,
+};
 
 // The driver's functions that return when the GPU has done its work.
 inline constexpr CUpti_CallbackId kWaitCbids[] = {

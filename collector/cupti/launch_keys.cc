@@ -142,6 +142,37 @@ uint32_t LaunchKeys::KernelId(const char* name, Recorder& recorder) {
   return id;
 }
 
+uint32_t LaunchKeys::FindKernel(const char* name) noexcept {
+  if (name == nullptr || !lock_.LockFor(kStepLockWaitNs)) return 0;
+  const HeldLock held(lock_);
+  const auto at = kernels_.find(std::string_view(name));
+  return at != kernels_.end() ? at->second : 0;
+}
+
+void LaunchKeys::SetGroups(size_t groups) noexcept {
+  if (!lock_.LockFor(kStepLockWaitNs)) return;
+  const HeldLock held(lock_);
+  const uint32_t all = groups < 32 ? (uint32_t{1} << groups) - 1 : UINT32_MAX;
+  if (groups_ == all) return;  // another device's counters
+  groups_ = all;
+  counted_.clear();
+}
+
+void LaunchKeys::NoteCounted(uint32_t key, size_t group) noexcept try {
+  if (group >= 32 || !lock_.LockFor(kStepLockWaitNs)) return;
+  const HeldLock held(lock_);
+  if (key >= counted_.size()) counted_.resize(identities_.size());
+  if (key < counted_.size()) counted_[key] |= uint32_t{1} << group;
+} catch (...) {
+  // It counts as not counted.
+}
+
+bool LaunchKeys::IsCounted(uint32_t key) noexcept {
+  if (!lock_.LockFor(kLaunchLockWaitNs)) return false;
+  const HeldLock held(lock_);
+  return groups_ == 0 || (key < counted_.size() && counted_[key] == groups_);
+}
+
 LaunchIdentity LaunchKeys::Identity(uint32_t key) noexcept {
   if (!lock_.LockFor(kLaunchLockWaitNs)) return {};
   const HeldLock held(lock_);

@@ -46,6 +46,14 @@ class LaunchKeys {
   // The number of keys so far; it only grows.
   uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   LaunchIdentity Identity(uint32_t key) noexcept;
+  // The recorder's id of the kernel that CUPTI calls `name`; 0 where no key has one.
+  uint32_t FindKernel(const char* name) noexcept;
+
+  // Tells how many groups of counters there are, and that a launch of `key` was counted by one of them, by itself or
+  // with its layer; whether `key` has been counted by all of them.
+  void SetGroups(size_t groups) noexcept;
+  void NoteCounted(uint32_t key, size_t group) noexcept;
+  bool IsCounted(uint32_t key) noexcept;
 
   void ResetLockInForkedChild() noexcept { lock_.ResetInForkedChild(); }
 
@@ -70,6 +78,8 @@ class LaunchKeys {
   // The kernels' ids, by the name that CUPTI gives.
   std::map<std::string, uint32_t, std::less<>> kernels_ RFINJECT_GUARDED_BY(lock_);
   std::vector<LaunchIdentity> identities_ RFINJECT_GUARDED_BY(lock_);
+  std::vector<uint32_t> counted_ RFINJECT_GUARDED_BY(lock_);  // by key: the groups, as bits
+  uint32_t groups_ RFINJECT_GUARDED_BY(lock_) = 0;            // all of them
   std::atomic<uint32_t> size_{0};
   std::atomic<uint32_t> scale_update_{UINT32_MAX};  // the id of the scaler's kernel, once it was launched
   // Caches outlive a table only in tests; an epoch tells whose entries they hold.

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <utility>
+
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/launch_call.h"
 #include "collector/step_end.h"
@@ -14,6 +16,25 @@ namespace {
 // The object that the callback and the fork handler use; null while nothing is tapped. CUPTI could give its callback
 // a pointer, but that could not be taken back while a callback runs.
 constinit std::atomic<LaunchTap*> g_tap{nullptr};
+
+// The launch that this thread is in, if it is captured.
+struct Captured {
+  bool open = false;
+  bool transfer = false;
+  bool created = false;  // it became a node
+  Phase phase = Phase::kOther;
+  uint32_t key = LaunchKeys::kNoKey;
+  const void* executable = nullptr;  // a graph is launched
+  const void* graph = nullptr;       // that the node is of, and its number
+  uint64_t node = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Captured t_captured;
+// This thread launches a graph that holds the optimizer's step.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_ends_step = false;
+
+bool IsGraphLaunch(CUpti_CallbackId cbid) {
+  return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+}
 
 }  // namespace
 
@@ -27,15 +48,22 @@ void CUPTIAPI LaunchTap::OnCupti(void*, CUpti_CallbackDomain domain, CUpti_Callb
     if (IsWaitCall(cbid)) {
       OnWait(call);
     } else if (DeviceMemory::IsCall(cbid)) {
-      tap->memory_->OnCall(cbid, call);
+      if (tap->recording_.load(std::memory_order_acquire)) tap->memory_->OnCall(cbid, call);
     } else if (IsCaptureCall(cbid)) {
       tap->OnCaptureCall(cbid, call);
+    } else if (IsGraphCall(cbid)) {
+      NoteGraphCall(cbid, call, tap->graphs_);
     } else {
       if (IsCopyToHost(cbid)) OnWait(call);
-      tap->OnLaunch(cbid, call);
+      call.callbackSite == CUPTI_API_ENTER ? tap->OnLaunch(cbid, call) : tap->OnExit(call);
     }
-  } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
-    tap->listener_.OnContextDestroyed(static_cast<const CUpti_ResourceData*>(data)->context);
+  } else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+    const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
+    if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+      tap->listener_.OnContextDestroyed(resource.context);
+    } else {
+      tap->OnGraphResource(cbid, resource);
+    }
   }
 }
 
@@ -43,47 +71,189 @@ void LaunchTap::OnWait(const CUpti_CallbackData& data) noexcept {
   data.callbackSite == CUPTI_API_ENTER ? BeginWait(kGpuWaits) : EndWait(kGpuWaits);
 }
 
-void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
-  if (data.callbackSite != CUPTI_API_ENTER) {
-    const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
-    LaunchLog::Exit(result != nullptr && *result != CUDA_SUCCESS);
-    return;
+// Finds out what is launched, and from where. Returns false for what the driver will refuse.
+bool LaunchTap::Decode(CUpti_CallbackId cbid, const CUpti_CallbackData& data, Call* call) noexcept {
+  if (!DecodeLaunch(cbid, data, &call->call, &call->kind, &call->name)) return false;
+  if (recording_.load(std::memory_order_acquire)) {
+    call->context = contexts_.Find(data.context);
+    call->call.device = call->context != nullptr ? call->context->device() : device_;
+  } else if (api_.cuptiGetDeviceId != nullptr) {
+    api_.cuptiGetDeviceId(data.context, &call->call.device);
   }
-  // What is captured does not run now; the launch of the graph is what runs it. If a program launches on another
-  // thread meanwhile, those launches are missed.
-  if (capturing()) return;
-  LaunchCall call;
-  CallKind kind;
-  const char* name = nullptr;
-  if (!DecodeLaunch(cbid, data, &call, &kind, &name)) return;
-  const bool graph = kind == CallKind::kGraph, transfer = kind == CallKind::kTransfer;
-  CountedContext* const context = contexts_.Find(data.context);
-  call.device = context != nullptr ? context->device() : device_;
-  call.site = CurrentSite();
+  call->call.site = CurrentSite();
   // A copy inside a layer belongs to the layer; one outside belongs to the phase `data`.
-  if (transfer && call.site.phase == Phase::kOther) call.site.phase = Phase::kData;
-  LaunchRecord record;
-  const uint32_t key = keys_.Find(call, name, recorder_, &record.identity);
-  if (key != LaunchKeys::kNoKey) recorder_.Record(record);
-  if (keys_.IsScaleUpdate(record.identity)) NoteScaleUpdate();
+  if (call->kind == CallKind::kTransfer && call->call.site.phase == Phase::kOther) {
+    call->call.site.phase = Phase::kData;
+  }
+  return true;
+}
 
-  if (graph) graphs_seen_.store(true, std::memory_order_relaxed);
-  if (record.identity.site.phase == Phase::kCommunication) communication_seen_.store(true, std::memory_order_relaxed);
-  if (!logging_.load(std::memory_order_relaxed)) return;
-  const uint64_t owner = OwnerOf(record.identity, graph);
-  if (times_log_.mode() != LaunchLog::Mode::kOff) {
-    times_log_.Enter(key, data.correlationId, owner);
+void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
+  const bool recording = recording_.load(std::memory_order_acquire), captured = capturing();
+  if (!recording && !captured && !IsGraphLaunch(cbid)) return;
+  Call call;
+  if (!Decode(cbid, data, &call)) return;
+  // What is captured does not run now; the launch of the graph is what runs it.
+  if (captured) return BeginCaptured(&call);
+  const bool graph = call.kind == CallKind::kGraph;
+  if (!recording) {
+    t_ends_step = graph && graphs_.Find(call.call.function).optimizer;
     return;
   }
-  if (transfer || context == nullptr) return;
-  LaunchLog& log = context->log();
+  uint64_t owner = 0;
+  if (graph) {
+    graphs_seen_.store(true, std::memory_order_relaxed);
+    owner = RecordGraph(&call);
+  } else {
+    call.key = keys_.Find(call.call, call.name, recorder_, &call.record.identity);
+    if (call.key != LaunchKeys::kNoKey) recorder_.Record(call.record);
+    if (keys_.IsScaleUpdate(call.record.identity)) NoteScaleUpdate();
+    owner = OwnerOf(call.record.identity, false);
+  }
+  if (call.record.identity.site.phase == Phase::kCommunication) {
+    communication_seen_.store(true, std::memory_order_relaxed);
+  }
+  if (logging_.load(std::memory_order_relaxed)) WriteLog(call, data, owner);
+}
+
+// Records the launch of a graph, as one record whatever the graph holds. Returns its owner.
+uint64_t LaunchTap::RecordGraph(Call* call) noexcept {
+  CapturedGraphs::Launch graph = graphs_.Find(call->call.function);
+  if (graph.number == 0) {
+    call->key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
+    if (call->key != LaunchKeys::kNoKey && graph.is_new) {
+      graph = graphs_.Define(call->call.function, call->key, call->record.identity);
+    }
+  }
+  t_ends_step = graph.optimizer;
+  if (graph.number == 0) {
+    if (call->key != LaunchKeys::kNoKey) recorder_.Record(call->record);
+    return OwnerOf(call->record.identity, true);
+  }
+  call->key = graph.whole;
+  LaunchRecord launch;
+  launch.identity.kernel = graph.number;
+  launch.launches = LaunchRecord::kGraph;
+  recorder_.Record(launch);
+  return OwnerOfGraph(graph.number);
+}
+
+void LaunchTap::WriteLog(const Call& call, const CUpti_CallbackData& data, uint64_t owner) noexcept {
+  if (times_log_.mode() != LaunchLog::Mode::kOff) {
+    times_log_.Enter(call.key, data.correlationId, owner);
+    return;
+  }
+  if (call.kind == CallKind::kTransfer || call.context == nullptr) return;
+  LaunchLog& log = call.context->log();
   const LaunchLog::Mode mode = log.mode();
   if (mode == LaunchLog::Mode::kOff || data.context != log.context()) return;
-  if (graph && mode == LaunchLog::Mode::kCounting) {
+  if (call.kind == CallKind::kGraph && mode == LaunchLog::Mode::kCounting) {
     log.Spoil();  // the driver makes as many ranges of it as it has kernels, or none
     return;
   }
-  log.Enter(key, data.correlationId, owner);
+  log.Enter(call.key, data.correlationId, owner);
+}
+
+void LaunchTap::OnExit(const CUpti_CallbackData& data) noexcept {
+  const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
+  const bool done = result == nullptr || *result == CUDA_SUCCESS;
+  if (t_captured.open) return EndCaptured(done, data.correlationId);
+  LaunchLog::Exit(!done);
+  if (std::exchange(t_ends_step, false) && done) EndStepSoon();
+}
+
+// --- What is captured into graphs.
+
+void LaunchTap::BeginCaptured(Call* call) noexcept {
+  t_captured = {.open = true, .transfer = call->kind == CallKind::kTransfer};
+  if (call->kind == CallKind::kGraph) {
+    t_captured.executable = call->call.function;
+    return;
+  }
+  t_captured.key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
+  t_captured.phase = call->record.identity.site.phase;
+  if (t_captured.phase == Phase::kCommunication) communication_seen_.store(true, std::memory_order_relaxed);
+}
+
+void LaunchTap::EndCaptured(bool done, uint32_t correlation_id) noexcept {
+  const Captured captured = std::exchange(t_captured, Captured());
+  if (!done) return;
+  // It was no part of the capture, which another thread makes, if it became no node.
+  const bool ran = !captured.created && numbers_nodes_.load(std::memory_order_relaxed);
+  if (captured.executable != nullptr) {
+    return ran ? RecordLateGraph(captured.executable) : graphs_.AddGraphLaunch(captured.executable);
+  }
+  if (ran) return RecordLate(captured.key, correlation_id);
+  graphs_.AddLaunch(captured.graph, {.id = captured.node, .key = captured.key, .transfer = captured.transfer},
+                    captured.phase);
+}
+
+void LaunchTap::RecordLateGraph(const void* executable) noexcept {
+  const CapturedGraphs::Launch graph = graphs_.Find(executable);
+  if (graph.optimizer) EndStepSoon();
+  if (graph.number == 0 || !recording_.load(std::memory_order_acquire)) return;
+  LaunchRecord launch;
+  launch.identity.kernel = graph.number;
+  launch.launches = LaunchRecord::kGraph;
+  recorder_.Record(launch);
+}
+
+void LaunchTap::RecordLate(uint32_t key, uint32_t correlation_id) noexcept {
+  if (key == LaunchKeys::kNoKey || !recording_.load(std::memory_order_acquire)) return;
+  LaunchRecord record;
+  record.identity = keys_.Identity(key);
+  recorder_.Record(record);
+  if (!logging_.load(std::memory_order_relaxed)) return;
+  if (times_log_.mode() != LaunchLog::Mode::kOff) {
+    times_log_.Enter(key, correlation_id, OwnerOf(record.identity, false));
+  } else {
+    contexts_.ForEach([](CountedContext& one) { one.log().Spoil(); });  // it is in a range that is not its own
+  }
+}
+
+uint64_t LaunchTap::NodeId(CUgraphNode node) const noexcept {
+  uint64_t id = 0;
+  if (node == nullptr || api_.cuptiGetGraphNodeId == nullptr) return 0;
+  return api_.cuptiGetGraphNodeId(node, &id) == CUPTI_SUCCESS ? id : 0;
+}
+
+void LaunchTap::OnGraphResource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept {
+  const auto* of = static_cast<const CUpti_GraphData*>(data.resourceDescriptor);
+  if (of == nullptr) return;
+  switch (cbid) {
+    case CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING:
+      return graphs_.DestroyGraph(of->graph);
+    case CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING:
+      return graphs_.DestroyExecutable(of->graphExec);
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
+      return graphs_.AddClone(of->graph, NodeId(of->node), NodeId(of->originalNode));
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
+      return OnNodeCreated(*of);
+    default:
+      return;
+  }
+}
+
+void LaunchTap::OnNodeCreated(const CUpti_GraphData& data) noexcept {
+  if (CapturedGraphs::instantiating()) return;  // they are clones
+  if (t_captured.executable != nullptr) {
+    t_captured.created = true;
+    return;
+  }
+  const bool transfer = data.nodeType == CU_GRAPH_NODE_TYPE_MEMCPY || data.nodeType == CU_GRAPH_NODE_TYPE_MEMSET;
+  if (data.nodeType == CU_GRAPH_NODE_TYPE_GRAPH) return graphs_.RefuseGraph(data.graph, CapturedGraphs::kNotSeen);
+  if (data.nodeType == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+    return graphs_.RefuseGraph(data.graph, CapturedGraphs::kConditional);
+  }
+  if (data.nodeType != CU_GRAPH_NODE_TYPE_KERNEL && !transfer) return;  // it does nothing on the GPU
+  const uint64_t id = NodeId(data.node);
+  if (!t_captured.open || t_captured.created) return graphs_.AddNode(data.graph, id, transfer);
+  t_captured.created = true;
+  // A node without a number is found by its place among all, as where CUPTI tells nothing.
+  if (id == 0) return;
+  numbers_nodes_.store(true, std::memory_order_relaxed);
+  t_captured.graph = data.graph;
+  t_captured.node = id;
 }
 
 void LaunchTap::OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
@@ -91,8 +261,12 @@ void LaunchTap::OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& d
   if (data.callbackSite == CUPTI_API_ENTER || result == nullptr) return;
   const int change = CaptureChange(cbid, *result);
   // The end of a capture whose beginning we did not see must not hide the next one.
-  if (change < 0 && captures_.load(std::memory_order_acquire) <= 0) return;
+  if (change == 0 || (change < 0 && captures_.load(std::memory_order_acquire) <= 0)) return;
+  if (change > 0) graphs_.BeginCapture();
   captures_.fetch_add(change, std::memory_order_acq_rel);
+  // The parameters of both forms begin with the stream and where the graph's handle goes.
+  const auto& call = *static_cast<const cuStreamEndCapture_params*>(data.functionParams);
+  if (change < 0) graphs_.EndCapture(*result == CUDA_SUCCESS && call.phGraph != nullptr ? *call.phGraph : nullptr);
 }
 
 void LaunchTap::AfterForkInChild() noexcept {
@@ -102,14 +276,14 @@ void LaunchTap::AfterForkInChild() noexcept {
   tap->keys_.ResetLockInForkedChild();
   tap->times_log_.ResetLockInForkedChild();
   tap->contexts_.ResetLocksInForkedChild();
+  tap->graphs_.ResetLockInForkedChild();
   if (tap->memory_) tap->memory_->ResetLockInForkedChild();
   tap->listener_.OnForkedChild();
 }
 
 // --- Subscribing.
 
-bool LaunchTap::Subscribe(CUcontext context, uint32_t device) {
-  device_ = device;
+bool LaunchTap::Subscribe() {
   if (!api_.has(kCallbacks)) {
     ReportCondition(recorder_, ConditionId::kCuptiBroken, "no callback functions in " + api_.path);
     return false;
@@ -135,10 +309,15 @@ bool LaunchTap::Subscribe(CUcontext context, uint32_t device) {
     subscriber_ = nullptr;
     return false;
   }
-  memory_.emplace(api_, context);
   g_tap.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
   return Enable();
+}
+
+void LaunchTap::Begin(CUcontext context, uint32_t device) {
+  device_ = device;
+  memory_.emplace(api_, context);
+  recording_.store(true, std::memory_order_release);
 }
 
 // Asks CUPTI to call us for the functions that we watch. Returns false, and has reported it, when one that is needed
@@ -159,6 +338,8 @@ bool LaunchTap::Enable() {
   for (CUpti_CallbackId cbid : TransferCbids()) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   // An older CUPTI lacks the newest of these calls.
   for (CUpti_CallbackId cbid : kCaptureCbids) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  for (CUpti_CallbackId cbid : kGraphCbids) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  for (CUpti_CallbackId cbid : kGraphResources) enable(CUPTI_CB_DOMAIN_RESOURCE, cbid);
   // Without one of these calls peaks may be missed.
   for (CUpti_CallbackId cbid : DeviceMemory::Calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   // Without one of these calls it is not known what the host waits for.

@@ -15,8 +15,10 @@
 #include <optional>
 
 #include "collector/cupti/api.h"
+#include "collector/cupti/captured_graphs.h"
 #include "collector/cupti/contexts.h"
 #include "collector/cupti/device_memory.h"
+#include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
 #include "collector/recorder.h"
@@ -45,9 +47,11 @@ class LaunchTap {
 
   // --- For the thread that ends the steps.
 
-  // Asks CUPTI to call us from now on. `context` and its device are those in which steps are ended. Returns false
-  // when that failed and was reported: the tap must then be closed.
-  bool Subscribe(CUcontext context, uint32_t device);
+  // Asks CUPTI to call us from now on: what is captured into graphs is noted. Returns false when that failed and was
+  // reported: the tap must then be closed.
+  bool Subscribe();
+  // Records launches from now on, too. `context` and its device are those in which steps are ended.
+  void Begin(CUcontext context, uint32_t device);
   // Makes the callback do nothing any more. The subscription stays: giving it up would let another tool finalise
   // CUPTI under the program. Any thread may call this.
   void Close() noexcept;
@@ -62,7 +66,10 @@ class LaunchTap {
   // Whether a CUDA graph, or a kernel of NCCL, has been launched.
   bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
   bool communication_seen() const noexcept { return communication_seen_.load(std::memory_order_relaxed); }
-  // May be called after Subscribe. See DeviceMemory::OnStepEnd.
+  // What was captured.
+  CapturedGraphs& graphs() noexcept { return graphs_; }
+  const CapturedGraphs& graphs() const noexcept { return graphs_; }
+  // May be called after Begin. See DeviceMemory::OnStepEnd.
   DeviceMemory& memory() noexcept { return *memory_; }
 
  private:
@@ -70,7 +77,27 @@ class LaunchTap {
   static void AfterForkInChild() noexcept;
   bool Enable();
   static void OnWait(const CUpti_CallbackData& data) noexcept;
+  // A launch that was decoded, and what is known of it.
+  struct Call {
+    LaunchCall call;
+    CallKind kind{};
+    const char* name = nullptr;
+    CountedContext* context = nullptr;
+    uint32_t key = LaunchKeys::kNoKey;
+    LaunchRecord record;
+  };
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
+  void OnExit(const CUpti_CallbackData& data) noexcept;
+  bool Decode(CUpti_CallbackId cbid, const CUpti_CallbackData& data, Call* call) noexcept;
+  uint64_t RecordGraph(Call* call) noexcept;
+  void WriteLog(const Call& call, const CUpti_CallbackData& data, uint64_t owner) noexcept;
+  void BeginCaptured(Call* call) noexcept;
+  void EndCaptured(bool done, uint32_t correlation_id) noexcept;
+  void RecordLate(uint32_t key, uint32_t correlation_id) noexcept;
+  void RecordLateGraph(const void* executable) noexcept;
+  void OnGraphResource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept;
+  void OnNodeCreated(const CUpti_GraphData& data) noexcept;
+  uint64_t NodeId(CUgraphNode node) const noexcept;
   void OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
 
   const Api& api_;
@@ -80,14 +107,18 @@ class LaunchTap {
   Listener& listener_;
 
   // Set by Subscribe, before the first callback.
-  uint32_t device_ = 0;
   CUpti_SubscriberHandle subscriber_ = nullptr;
+  // Set by Begin, and read where `recording_` was seen.
+  uint32_t device_ = 0;
   std::optional<DeviceMemory> memory_;
+  std::atomic<bool> recording_{false};
 
+  CapturedGraphs graphs_{keys_, recorder_};
   std::atomic<bool> logging_{false};  // some log is open
   LaunchLog times_log_;
   std::atomic<bool> graphs_seen_{false};
   std::atomic<bool> communication_seen_{false};
+  std::atomic<bool> numbers_nodes_{false};  // CUPTI has told of the node that a captured launch became
   std::atomic<int> captures_{0};  // streams that are captured at this moment, of those whose beginning we saw
 };
 

@@ -4,25 +4,35 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 #include "collector/cupti/counted_context.h"
 #include "collector/cupti/launch_keys.h"
+#include "collector/testing/fake_recorder.h"
 
 namespace rfinject::cupti {
 namespace {
 
+using ::rfinject::testing::FakeRecorder;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Launch = TimeJoin::Launch;
 using Key = TimeJoin::Key;
+
+TimeJoin Join(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records) {
+  FakeRecorder recorder;
+  LaunchKeys keys;
+  const CapturedGraphs none(keys, recorder);
+  return JoinTimes(entries, records, none, keys);
+}
 
 LaunchLog::Entry Entry(uint32_t key, uint32_t correlation_id, bool graph = false) {
   return {key, correlation_id, 0, OwnerOf({}, graph)};
 }
 
 TEST(TimeJoin, NothingIsNothing) {
-  const TimeJoin join = JoinTimes({}, {});
+  const TimeJoin join = Join({}, {});
   EXPECT_THAT(join.launches, IsEmpty());
   EXPECT_THAT(join.keys, IsEmpty());
   EXPECT_EQ(join.strangers, 0u);
@@ -32,7 +42,7 @@ TEST(TimeJoin, NothingIsNothing) {
 TEST(TimeJoin, RecordsFindTheirLaunchInWhateverOrder) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(1, 11), Entry(0, 12)};
   const std::vector<KernelTimes::Record> records = {{12, 300}, {10, 100}, {11, 50}};
-  const TimeJoin join = JoinTimes(entries, records);
+  const TimeJoin join = Join(entries, records);
   EXPECT_THAT(join.launches, ElementsAre(Launch{0, 300}, Launch{0, 100}, Launch{1, 50}));
   EXPECT_THAT(join.keys, ElementsAre(Key{0, 400, 2}, Key{1, 50, 1}));
   EXPECT_EQ(join.strangers, 0u);
@@ -41,14 +51,14 @@ TEST(TimeJoin, RecordsFindTheirLaunchInWhateverOrder) {
 TEST(TimeJoin, ALaunchWithoutARecordHasNoTime) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(1, 11)};
   const std::vector<KernelTimes::Record> records = {{11, 50}};
-  const TimeJoin join = JoinTimes(entries, records);
+  const TimeJoin join = Join(entries, records);
   EXPECT_THAT(join.keys, ElementsAre(Key{1, 50, 1}));
 }
 
 TEST(TimeJoin, RecordsOfNobodyAreCounted) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(LaunchKeys::kNoKey, 11)};
   const std::vector<KernelTimes::Record> records = {{10, 100}, {11, 50}, {99, 7}};
-  const TimeJoin join = JoinTimes(entries, records);
+  const TimeJoin join = Join(entries, records);
   EXPECT_THAT(join.launches, ElementsAre(Launch{0, 100}));
   EXPECT_EQ(join.strangers, 2u);  // one without a key, one that was never logged
 }
@@ -57,13 +67,13 @@ TEST(TimeJoin, RecordsOfNobodyAreCounted) {
 TEST(TimeJoin, TheLaterOfTwoLaunchesWithOneIdCounts) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(1, 10)};
   const std::vector<KernelTimes::Record> records = {{10, 100}};
-  EXPECT_THAT(JoinTimes(entries, records).launches, ElementsAre(Launch{1, 100}));
+  EXPECT_THAT(Join(entries, records).launches, ElementsAre(Launch{1, 100}));
 }
 
 TEST(TimeJoin, AGraphsKernelsAreOneLaunch) {
   const std::vector<LaunchLog::Entry> entries = {Entry(5, 20, true), Entry(0, 21), Entry(5, 22, true)};
   const std::vector<KernelTimes::Record> records = {{20, 10}, {21, 7}, {20, 30}, {22, 4}, {20, 2}};
-  const TimeJoin join = JoinTimes(entries, records);
+  const TimeJoin join = Join(entries, records);
   EXPECT_THAT(join.launches, ElementsAre(Launch{0, 7}, Launch{5, 42}, Launch{5, 4}));
   EXPECT_THAT(join.keys, ElementsAre(Key{0, 7, 1}, Key{5, 46, 2}));
 }
@@ -71,9 +81,137 @@ TEST(TimeJoin, AGraphsKernelsAreOneLaunch) {
 TEST(TimeJoin, AGraphWithoutAKeyIsOneStranger) {
   const std::vector<LaunchLog::Entry> entries = {Entry(LaunchKeys::kNoKey, 20, true)};
   const std::vector<KernelTimes::Record> records = {{20, 10}, {20, 30}};
-  const TimeJoin join = JoinTimes(entries, records);
+  const TimeJoin join = Join(entries, records);
   EXPECT_THAT(join.launches, IsEmpty());
   EXPECT_EQ(join.strangers, 1u);
+}
+
+// A graph that was captured as gemm, a copy, relu, gemm, of two layers, and what it ran in the step.
+class GraphTimes : public ::testing::Test {
+ protected:
+  GraphTimes() {
+    gemm_ = Find("gemm", 1, 8);
+    copy_ = Find("cuMemcpyAsync", 1, 0);
+    relu_ = Find("relu", 2, 4);
+    again_ = Find("gemm", 2, 8);
+  }
+  uint32_t Find(const char* kernel, uint32_t layer, uint32_t grid) {
+    LaunchCall call;
+    call.function = kernel;
+    call.site.layer = layer;
+    call.grid[0] = grid;
+    LaunchIdentity identity;
+    return keys_.Find(call, kernel, recorder_, &identity);
+  }
+  // Makes it executable. Its nodes have numbers from 100 on, or none.
+  void Make(bool numbers) {
+    const CapturedGraphs::Node nodes[] = {
+        {.key = gemm_}, {.key = copy_, .transfer = true}, {.key = relu_}, {.key = again_}};
+    graphs_.BeginCapture();
+    for (uint64_t i = 0; i < 4; ++i) {
+      CapturedGraphs::Node node = nodes[i];
+      node.id = numbers ? 10 + i : 0;
+      graphs_.AddLaunch(numbers ? this : nullptr, node, Phase::kForward);
+    }
+    graphs_.EndCapture(this);
+    CapturedGraphs::BeginInstantiate();
+    for (uint64_t i = 0; i < 4 && numbers; ++i) graphs_.AddClone(nullptr, 100 + i, 10 + i);
+    graphs_.EndInstantiate(&keys_, this);
+    whole_ = Find("(CUDA graph)", 0, 0);
+    number_ = graphs_.Define(&keys_, whole_, keys_.Identity(whole_)).number;
+    ASSERT_NE(number_, 0u);
+  }
+  // What it ran, in the order of `kernels`; the numbers of the nodes, where records have any, are in the capture's.
+  std::vector<KernelTimes::Record> Records(uint32_t correlation_id, const std::vector<uint32_t>& kernels,
+                                           bool numbers) {
+    std::vector<KernelTimes::Record> records;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      KernelTimes::Record record = {.correlation_id = correlation_id, .ns = 10 * (i + 1), .start_ns = 1000 + 100 * i};
+      if (numbers) record.node_id = 100 + i;
+      const LaunchIdentity identity = keys_.Identity(kernels[i]);
+      record.transfer = kernels[i] == copy_;
+      record.kernel = record.transfer ? 0 : identity.kernel;
+      record.grid = identity.grid;
+      record.block = identity.block;
+      records.push_back(record);
+    }
+    return records;
+  }
+  TimeJoin JoinGraph(const std::vector<KernelTimes::Record>& records) {
+    const std::vector<LaunchLog::Entry> entries = {{whole_, 20, 0, OwnerOfGraph(number_)}};
+    return JoinTimes(entries, records, graphs_, keys_);
+  }
+
+  FakeRecorder recorder_;
+  LaunchKeys keys_;
+  CapturedGraphs graphs_{keys_, recorder_};
+  uint32_t gemm_ = 0, copy_ = 0, relu_ = 0, again_ = 0, whole_ = 0, number_ = 0;
+};
+
+TEST_F(GraphTimes, NodesHaveTheTimesOfTheirNumbersInWhateverOrder) {
+  Make(true);
+  std::vector<KernelTimes::Record> records = Records(20, {gemm_, copy_, relu_, again_}, true);
+  std::swap(records[0], records[3]);
+  const TimeJoin join = JoinGraph(records);
+  EXPECT_THAT(join.launches,
+              ElementsAre(Launch{again_, 40}, Launch{copy_, 20}, Launch{relu_, 30}, Launch{gemm_, 10}));
+  EXPECT_THAT(join.checks, IsEmpty());
+}
+
+TEST_F(GraphTimes, WithoutNumbersTheOrderOfTheirStartTells) {
+  for (const bool numbers : {false, true}) {  // of the nodes; records have none
+    Make(numbers);
+    std::vector<KernelTimes::Record> records = Records(20, {gemm_, copy_, relu_, again_}, false);
+    std::swap(records[0], records[3]);  // a buffer may come late
+    const TimeJoin join = JoinGraph(records);
+    EXPECT_THAT(join.launches,
+                ElementsAre(Launch{gemm_, 10}, Launch{copy_, 20}, Launch{relu_, 30}, Launch{again_, 40}));
+    ASSERT_EQ(join.checks.size(), numbers ? 0u : 1u);
+    if (!numbers) {
+      EXPECT_EQ(join.checks[0], (TimeJoin::Check{number_, true}));
+    }
+    graphs_.DestroyGraph(this);
+  }
+}
+
+TEST_F(GraphTimes, AnythingElseThanWhatWasCapturedIsTheGraphsAsAWhole) {
+  for (const bool numbers : {false, true}) {
+    Make(numbers);
+    const std::vector<KernelTimes::Record> as_captured = Records(20, {gemm_, copy_, relu_, again_}, false);
+    std::vector<std::vector<KernelTimes::Record>> wrong = {
+        Records(20, {gemm_, copy_, again_, relu_}, false),         // another order
+        Records(20, {gemm_, copy_, relu_}, false),                 // a kernel too few
+        Records(20, {gemm_, copy_, relu_, again_, relu_}, false),  // one too many
+        Records(20, {gemm_, relu_, relu_, again_}, false),         // another kind
+        as_captured,
+        as_captured,
+        as_captured,
+    };
+    ++wrong[4][2].grid[1];
+    ++wrong[5][3].block[0];
+    wrong[6][0].kernel = 0;  // a name that was never launched
+    for (const std::vector<KernelTimes::Record>& records : wrong) {
+      uint64_t all = 0;
+      for (const KernelTimes::Record& record : records) all += record.ns;
+      const TimeJoin join = JoinGraph(records);
+      EXPECT_THAT(join.launches, ElementsAre(Launch{whole_, all}));
+      EXPECT_THAT(join.checks, ElementsAre(TimeJoin::Check{number_, false}));
+    }
+    graphs_.DestroyGraph(this);
+  }
+}
+
+TEST_F(GraphTimes, OneLaunchThatDiffersIsEnough) {
+  Make(false);
+  std::vector<KernelTimes::Record> records = Records(20, {gemm_, copy_, relu_, again_}, false);
+  for (KernelTimes::Record record : Records(21, {gemm_, copy_, again_, relu_}, false)) records.push_back(record);
+  for (KernelTimes::Record record : Records(22, {gemm_, copy_, relu_, again_}, false)) records.push_back(record);
+  const std::vector<LaunchLog::Entry> entries = {{whole_, 20, 0, OwnerOfGraph(number_)},
+                                                 {whole_, 21, 0, OwnerOfGraph(number_)},
+                                                 {whole_, 22, 0, OwnerOfGraph(number_)}};
+  const TimeJoin join = JoinTimes(entries, records, graphs_, keys_);
+  EXPECT_THAT(join.launches, ElementsAre(Launch{whole_, 100}, Launch{whole_, 100}, Launch{whole_, 100}));
+  EXPECT_THAT(join.checks, ElementsAre(TimeJoin::Check{number_, false}));
 }
 
 TEST(BusyNs, CountsWhatRunsAtTheSameTimeOnce) {

@@ -19,7 +19,7 @@ constexpr uint32_t kMaxTakenWindows = 3;
 
 void TimeWindow::Open() {
   if (!api_.has(kActivity)) return;
-  times_ = new KernelTimes(api_);
+  times_ = new KernelTimes(api_, keys_);
   if (const int result = times_->Register(); result != CUPTI_SUCCESS) {
     ReportResult(recorder_, "cuptiActivityRegisterCallbacks", result);
     times_ = nullptr;
@@ -96,7 +96,8 @@ TimeWindow::Reading TimeWindow::Read(uint64_t step, bool profiles) {
   }
   if (!records.empty()) taken_windows_ = 0;
   recorder_.NoteBusy(BusyNs(records));
-  TimeJoin join = JoinTimes(entries, records);
+  TimeJoin join = JoinTimes(entries, records, tap_.graphs(), keys_);
+  for (const TimeJoin::Check& check : join.checks) tap_.graphs().Settle(check.number, check.as_captured);
   for (const TimeJoin::Launch& launch : join.launches) samples_.AddTime(launch.key, launch.ns);
   samples_.Flush();
   if (join.strangers != 0) recorder_.CountDrop("kernel records without a launch", join.strangers);

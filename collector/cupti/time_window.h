@@ -30,7 +30,7 @@ class TimeWindow {
  public:
   // The arguments must outlive the object. `api` may be filled later, but before Open.
   TimeWindow(const Api& api, Contexts& contexts, LaunchTap& tap, LaunchKeys& keys, Recorder& recorder)
-      : api_(api), contexts_(contexts), tap_(tap), recorder_(recorder), samples_(recorder, keys) {}
+      : api_(api), contexts_(contexts), tap_(tap), keys_(keys), recorder_(recorder), samples_(recorder, keys) {}
 
   // Makes times possible, if this CUPTI has them; a failure is reported.
   void Open();
@@ -64,6 +64,7 @@ class TimeWindow {
   const Api& api_;
   Contexts& contexts_;
   LaunchTap& tap_;
+  LaunchKeys& keys_;
   Recorder& recorder_;
   CounterSamples samples_;
 

@@ -45,10 +45,10 @@ void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, ui
 }
 
 void Pending::TakeRunningStep() {
-  const bool may_be_cut = MayBeCut(running_step_index_);
+  const bool may_be_cut = MayBeCut(running_.step);
   SayWhatBecameOf(
       table.TakeAllOf(&running_step_, [&](uint32_t id, const LaunchIdentity& identity, uint64_t launches) {
-        if (may_be_cut) NoteStepLaunches(running_step_index_, identity, id, launches);
+        if (may_be_cut) NoteStepLaunches(running_.step, identity, id, launches);
       }));
 }
 
@@ -57,10 +57,13 @@ void Pending::TakeRunningBatch() {
 }
 
 void Pending::Add(const LaunchRecord& record, uint64_t current_step) {
+  if (record.launches == LaunchRecord::kGraph) {
+    return AddGraphAt({.step = current_step, .batch = batches_seen_}, record.identity.kernel, current_step);
+  }
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   if (training_from_ != 0 && current_step >= training_from_) {
     // The keys of the training have no numbers yet.
-    running_step_index_ = current_step;
+    running_.step = current_step;
     return SayWhatBecameOf(running_step_.Add(record));
   }
   AddToTable(record, current_step);
@@ -80,11 +83,30 @@ void Pending::AddToTable(const LaunchRecord& record, uint64_t current_step) {
   SayWhatBecameOf(added);
 }
 
+// A launch of a graph that is not settled is kept back here, and not in its step: until it is known what it launches,
+// its step is over. Steps near the window's end are told apart, as in NoteStepLaunches.
+void Pending::AddGraphAt(const RingPosition& position, uint32_t graph, uint64_t current_step) {
+  const uint64_t step = window_->IsNearEnd(position.step) ? position.step : GraphLaunches::kAnyStep;
+  const bool known =
+      graphs.Launch(graph, step, [&](const LaunchRecord& record) { AddAt(position, record, current_step); });
+  if (!known) AddDrop(kDropUnknown, 1);
+}
+
+void Pending::SettleGraph(uint32_t graph, bool by_members) {
+  graphs.Settle(graph, by_members, [this](uint64_t step, const LaunchRecord& record) {
+    if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
+    uint32_t key = 0;
+    SayWhatBecameOf(table.Add(record, &key));
+    if (step != GraphLaunches::kAnyStep) NoteStepLaunches(step, record.identity, key, record.launches);
+  });
+}
+
 void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, uint64_t current_step) {
+  if (record.launches == LaunchRecord::kGraph) return AddGraphAt(position, record.identity.kernel, current_step);
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   if (record.identity.site.phase == Phase::kEval) {
     if (position.batch < batches_seen_) return AddToTable(record, current_step);
-    running_batch_number_ = position.batch;
+    running_.batch = position.batch;
     return SayWhatBecameOf(running_batch_.Add(record));
   }
   // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
@@ -94,7 +116,7 @@ void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, ui
     SayWhatBecameOf(table.Add(record, &key));
     return NoteStepLaunches(position.step, record.identity, key, record.launches);
   }
-  running_step_index_ = position.step;
+  running_.step = position.step;
   SayWhatBecameOf(running_step_.Add(record));
 }
 
@@ -154,6 +176,13 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
   // First all launches of the steps before the training leave the rings.
   if (training_from_ != 0 && steps_seen_ >= training_from_ && drained_) TurnToTraining();
   const uint64_t before = steps_seen_;
+  // No ring holds a launch of a step that ended before they were last read.
+  if (drained_) {
+    for (const uint32_t gone : graphs.GoneBefore(steps_seen_)) {
+      SettleGraph(gone, false);
+      graphs.Erase(gone);
+    }
+  }
   steps_seen_ = training_from_ != 0 ? std::min(finished, training_from_) : finished;
   holds_back_ = training_from_ != 0;
   if (steps_seen_ != before) drained_ = false;
@@ -170,14 +199,15 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
   const uint64_t ended = last ? batches_seen_++ : batches_seen_ - std::min<uint64_t>(batches_seen_, 1);
   batches += ended - std::min(ended, batches_taken_);
   batches_taken_ = std::max(batches_taken_, ended);
-  if (running_step_index_ < steps_seen_) TakeRunningStep();
-  if (running_batch_number_ < batches_seen_) TakeRunningBatch();
+  if (running_.step < steps_seen_) TakeRunningStep();
+  if (running_.batch < batches_seen_) TakeRunningBatch();
 }
 
 // What a loop does after its optimizer's step (an average of the weights, a metric) is in the sums of the next step.
 // What it does after its last step is in no other, and counts with that one. A forward, however, has begun a step
 // that has not ended, and is left out.
 void Pending::SettleWhatRan() {
+  for (const uint32_t graph : graphs.Unsettled()) SettleGraph(graph, false);
   TakeRunningBatch();
   step_launches.merge(recent_launches_);
   bool began = false;

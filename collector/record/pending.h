@@ -17,6 +17,7 @@
 #include "collector/definitions.h"
 #include "collector/memory_peak.h"
 #include "collector/pm_window.h"
+#include "collector/record/graph_launches.h"
 #include "collector/record/launch_ring.h"
 #include "collector/record/launch_table.h"
 #include "collector/record/progress.h"
@@ -44,6 +45,11 @@ using LaunchesByStep = std::map<uint64_t, std::map<uint32_t, uint64_t>>;
 class Pending {
  public:
   Pending(Definitions* definitions, const Window* window) : definitions_(definitions), window_(window) {}
+
+  // What the launches of CUDA graphs stand for.
+  GraphLaunches graphs;
+  // Adds what was kept back of a graph, as the launches that it was found to be, and all later ones with it.
+  void SettleGraph(uint32_t graph, bool by_members);
 
   // Adds a launch, or samples of it, to the table. `current_step` is the step that runs.
   void Add(const LaunchRecord& record, uint64_t current_step);
@@ -90,6 +96,7 @@ class Pending {
  private:
   void SayWhatBecameOf(LaunchTable::AddResult added);
   void AddToTable(const LaunchRecord& record, uint64_t current_step);
+  void AddGraphAt(const RingPosition& position, uint32_t graph, uint64_t current_step);
   // Whether the launches of `step` are noted, because it may be one of the last and in an iteration that is cut.
   bool MayBeCut(uint64_t step) const;
   // Notes launches of key `id` in `step`, where that may be cut.
@@ -104,7 +111,7 @@ class Pending {
   // What was launched in the step that runs, and in the batch that is being validated. Reports divide by what is
   // complete, so this waits here for the end of the step or the batch.
   LaunchTable running_step_, running_batch_;
-  uint64_t running_step_index_ = 0, running_batch_number_ = 0;
+  RingPosition running_;
   uint64_t steps_seen_ = 0, batches_seen_ = 0;  // of Progress, when the rings were last drained
   uint64_t batches_taken_ = 0;                  // complete batches that are in the file, or in `batches`
   // The first step of the training, while launches of steps before it may still lie in rings; then 0.

@@ -141,6 +141,19 @@ void TraceRecorder::Add(const LaunchRecord& record) noexcept {
   Locked([&](Definitions&, Pending& pending) { pending.Add(record, CurrentStep()); });
 }
 
+uint32_t TraceRecorder::DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
+                                    bool settled) noexcept {
+  return Locked([&](Definitions&, Pending& pending) { return pending.graphs.Define(members, whole, settled); });
+}
+
+void TraceRecorder::SettleGraph(uint32_t graph, bool by_members) noexcept {
+  Locked([&](Definitions&, Pending& pending) { pending.SettleGraph(graph, by_members); });
+}
+
+void TraceRecorder::ForgetGraph(uint32_t graph) noexcept {
+  Locked([&](Definitions&, Pending& pending) { pending.graphs.Forget(graph, CurrentStep()); });
+}
+
 void TraceRecorder::CountDrop(std::string_view what, uint64_t count) noexcept {
   if (count == 0) return;
   Locked([&](Definitions&, Pending& pending) { pending.AddDrop(CutText(what), count); });

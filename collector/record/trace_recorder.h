@@ -53,6 +53,10 @@ class TraceRecorder final : public Recorder, private ForkHandler {
 
   void Record(const LaunchRecord& record) noexcept override;
   void Add(const LaunchRecord& record) noexcept override;
+  uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
+                       bool settled) noexcept override;
+  void SettleGraph(uint32_t graph, bool by_members) noexcept override;
+  void ForgetGraph(uint32_t graph) noexcept override;
   void CountDrop(std::string_view what, uint64_t count) noexcept override;
   void MayWrite() noexcept override { writer_.MayWrite(); }
 

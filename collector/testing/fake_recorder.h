@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "collector/pm_window.h"
+#include "collector/record/graph_launches.h"
 #include "collector/recorder.h"
 #include "collector/run_facts.h"
 
@@ -46,7 +48,25 @@ class FakeRecorder : public Recorder {
   }
   void Record(const LaunchRecord& record) noexcept override {
     const std::lock_guard lock(mutex_);
-    records_.push_back(record);
+    if (record.launches == LaunchRecord::kGraph) {
+      graphs_.Launch(record.identity.kernel, 0, [this](const LaunchRecord& one) { records_.push_back(one); });
+    } else {
+      records_.push_back(record);
+    }
+  }
+  uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
+                       bool settled) noexcept override {
+    const std::lock_guard lock(mutex_);
+    return graphs_.Define(members, whole, settled);
+  }
+  void SettleGraph(uint32_t graph, bool by_members) noexcept override {
+    const std::lock_guard lock(mutex_);
+    graphs_.Settle(graph, by_members, [this](uint64_t, const LaunchRecord& one) { records_.push_back(one); });
+  }
+  void ForgetGraph(uint32_t graph) noexcept override {
+    const std::lock_guard lock(mutex_);
+    graphs_.Settle(graph, false, [this](uint64_t, const LaunchRecord& one) { records_.push_back(one); });
+    graphs_.Erase(graph);
   }
   void Add(const LaunchRecord& record) noexcept override { Record(record); }
   void EndStep(uint64_t) noexcept override { ++step_; }
@@ -88,6 +108,7 @@ class FakeRecorder : public Recorder {
   const std::vector<std::pair<uint64_t, uint64_t>>& memory() const { return memory_; }
   const std::vector<uint64_t>& busy() const { return busy_; }  // that NoteBusy was told
   const std::vector<PmWindow>& pm_windows() const { return pm_windows_; }
+  size_t graph_members() const { return graphs_.members(); }  // of the graphs that are not forgotten
   // The text of an interned id; "" for 0.
   std::string Name(uint32_t id) const { return id == 0 || id > names_.size() ? "" : names_[id - 1]; }
   // The value of a metric in a record; 0 when the record has no such sample.
@@ -106,6 +127,7 @@ class FakeRecorder : public Recorder {
   uint32_t next_metric_ = kFirstFreeMetric;
   std::vector<RunFacts> facts_;
   std::vector<LaunchRecord> records_;
+  GraphLaunches graphs_;
   std::vector<Diagnostic> diagnostics_;
   std::map<std::string, uint64_t> drops_;
   uint64_t step_ = 0;

@@ -35,6 +35,7 @@ bool ModuleSteps::EnsureActive(bool first_call) {
   if (first_call) recorder_.BeginFirstStep();
   recorder_.UpdateFacts(ReadVersions());
   recorder_.Activate();
+  if (first_call && source_ != nullptr) source_->OnFirstCall();
   if (activation_ != nullptr) activation_();
   return true;
 }

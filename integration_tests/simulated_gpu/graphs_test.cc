@@ -4,6 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/step_end.h"
 #include "integration_tests/simulated_gpu/testing/fixture.h"
 #include "proto/wire/conditions.h"
 
@@ -11,13 +17,19 @@ namespace rfinject {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Pair;
 
 TEST_F(SimulatedGpu, AGraphIsOneRange) {
   kernels_.reserve(4);
   Bind(&kernels_);
-  const SimKernel* inside[] = {&kernels_[0].kernel, &kernels_[2].kernel, &kernels_[2].kernel};
+  SimNode inside[3] = {};
+  inside[0].kernel = &kernels_[0].kernel;
+  inside[1].kernel = inside[2].kernel = &kernels_[2].kernel;
   const SimGraph graph = {inside, 3};
   TestKernel whole;
   whole.name = "(CUDA graph)";
@@ -96,6 +108,178 @@ TEST_F(SimulatedGpu, WhatIsCapturedIsNotLaunched) {
   EXPECT_THAT(DiagnosticIds(), Not(Contains("ranges-mismatch")));
   EXPECT_GE(recorder_.armed().size(), 2u);
   CheckSamples();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+// --- What was captured in sight.
+
+class CapturedGraph : public SimulatedGpu {
+ protected:
+  // Captures two layers that run the same kernel into a graph; with the optimizer's work, if `optimizer`.
+  CUgraphExec Capture(bool optimizer = false) {
+    EXPECT_EQ(driver_.cuStreamBeginCapture_v2_(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    Launch(kernels_[0], 1, Phase::kForward);
+    Launch(kernels_[2], 1, Phase::kForward);
+    LaunchEx(kernels_[1], 2, Phase::kForward);
+    Launch(kernels_[0], 2, Phase::kForward);
+    t_site = Site{.layer = 2};
+    driver_.cuMemcpyHtoDAsync_v2_(0, nullptr, 8, nullptr);
+    if (optimizer) Launch(kernels_[2], 0, Phase::kOptimizer);
+    CUgraph graph = nullptr;
+    EXPECT_EQ(driver_.cuStreamEndCapture_(nullptr, &graph), CUDA_SUCCESS);
+    CUgraphExec exec = nullptr;
+    EXPECT_EQ(driver_.cuGraphInstantiateWithFlags_(&exec, graph, 0), CUDA_SUCCESS);
+    EXPECT_EQ(driver_.cuGraphDestroy_(graph), CUDA_SUCCESS);
+    return exec;
+  }
+  void EndStep() {
+    source_->OnStepEnd(step_++);
+    recorder_.EndStep(1);
+  }
+  // Launches by (kernel, layer) since `begin`.
+  std::map<std::pair<std::string, uint32_t>, uint64_t> Launches(size_t begin = 0) const {
+    std::map<std::pair<std::string, uint32_t>, uint64_t> launches;
+    for (size_t i = begin; i < recorder_.records().size(); ++i) {
+      const LaunchRecord& record = recorder_.records()[i];
+      if (record.launches == 0) continue;
+      launches[{recorder_.Name(record.identity.kernel), record.identity.site.layer}] += record.launches;
+    }
+    return launches;
+  }
+  std::vector<uint64_t> Times(const std::string& kernel, uint32_t layer) const {
+    std::vector<uint64_t> times;
+    for (const LaunchRecord& record : recorder_.records()) {
+      if (recorder_.Name(record.identity.kernel) != kernel || record.identity.site.layer != layer) continue;
+      for (uint32_t i = 0; i < record.sample_count; ++i) {
+        if (record.samples[i].metric == kTime) times.push_back(record.samples[i].value);
+      }
+    }
+    return times;
+  }
+
+  // Sixty steps with a graph that was captured before any of its kernels was counted.
+  void CheckRows() {
+    EndStep();
+    const CUgraphExec exec = Capture();
+    constexpr int kSteps = 60;
+    for (int step = 0; step < kSteps; ++step) {
+      driver_.cuGraphLaunch_(exec, nullptr);
+      EndStep();
+    }
+    // The graph's own row is for what was counted, which is not told apart.
+    EXPECT_THAT(Launches(), ElementsAre(Pair(Pair("(CUDA graph)", 2), kSteps), Pair(Pair("conv", 1), kSteps),
+                                        Pair(Pair("conv", 2), kSteps), Pair(Pair("cuMemcpyHtoDAsync_v2", 2), kSteps),
+                                        Pair(Pair("gemm", 2), kSteps), Pair(Pair("relu", 1), kSteps)));
+    EXPECT_THAT(Times("conv", 1), Each(kernels_[0].ns));
+    EXPECT_THAT(Times("conv", 2), Each(kernels_[0].ns));
+    EXPECT_THAT(Times("gemm", 2), Each(kernels_[1].ns));
+    EXPECT_THAT(Times("cuMemcpyHtoDAsync_v2", 2), Each(700u));
+    EXPECT_THAT(Times("(CUDA graph)", 2), Each(0u));
+    EXPECT_GE(Times("relu", 1).size(), 3u);
+    uint64_t counted = 0;
+    for (const LaunchRecord& record : recorder_.records()) {
+      const uint64_t bytes = FakeRecorder::Value(record, kDramBytes);
+      if (bytes == 0) continue;
+      EXPECT_EQ(recorder_.Name(record.identity.kernel), "(CUDA graph)");
+      EXPECT_EQ(bytes, 2 * kernels_[0].dram + kernels_[1].dram + kernels_[2].dram);
+      ++counted;
+    }
+    EXPECT_GE(counted, 2u);
+    EXPECT_THAT(recorder_.drops(), IsEmpty());
+    EXPECT_STREQ(driver_.sim_violations_(), "");
+  }
+};
+
+TEST_F(CapturedGraph, ItsKernelsAreRowsOfTheLayersThatCapturedThem) { CheckRows(); }
+
+TEST_F(CapturedGraph, ItsKernelsAreRowsByTheirOrderWhereCuptiDoesNotNumberThem) {
+  driver_.sim_set_graph_ids_(SIM_GRAPH_NO_IDS);
+  CheckRows();
+}
+
+TEST_F(CapturedGraph, WhatDoesNotRunInTheOrderOfTheCaptureStaysAGraph) {
+  driver_.sim_set_graph_ids_(SIM_GRAPH_NO_IDS_SWAPPED);
+  EndStep();
+  const CUgraphExec exec = Capture();
+  for (int step = 0; step < 60; ++step) {
+    driver_.cuGraphLaunch_(exec, nullptr);
+    EndStep();
+  }
+  EXPECT_THAT(Launches(), ElementsAre(Pair(Pair("(CUDA graph)", 2), 60)));
+  const uint64_t all = 2 * kernels_[0].ns + kernels_[1].ns + kernels_[2].ns + 700;
+  EXPECT_THAT(Times("(CUDA graph)", 2), Each(all));
+  EXPECT_THAT(DiagnosticIds(), Contains("graph-not-told-apart: 16"));
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+TEST_F(CapturedGraph, KernelsThatWereCountedBeforeKeepTheirValues) {
+  settings_.overhead_percent = 50;
+  const auto eager = [this] {
+    Launch(kernels_[0], 1, Phase::kForward);
+    Launch(kernels_[2], 1, Phase::kForward);
+    LaunchEx(kernels_[1], 2, Phase::kForward);
+    Launch(kernels_[0], 2, Phase::kForward);
+    EndStep();
+  };
+  for (int step = 0; step < 40; ++step) eager();
+  const CUgraphExec exec = Capture();
+  const size_t before = recorder_.records().size();
+  for (int step = 0; step < 40; ++step) {
+    driver_.cuGraphLaunch_(exec, nullptr);
+    EndStep();
+  }
+  EXPECT_THAT(Launches(before), ElementsAre(Pair(Pair("conv", 1), 40), Pair(Pair("conv", 2), 40),
+                                            Pair(Pair("cuMemcpyHtoDAsync_v2", 2), 40), Pair(Pair("gemm", 2), 40),
+                                            Pair(Pair("relu", 1), 40)));
+  for (size_t i = before; i < recorder_.records().size(); ++i) {
+    EXPECT_EQ(FakeRecorder::Value(recorder_.records()[i], kDramBytes), 0u);
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+int g_soon = 0;
+TEST_F(CapturedGraph, ItsLaunchEndsTheStepWhereItHoldsTheOptimizers) {
+  g_end_step_soon.store([]() noexcept { ++g_soon; });
+  EndStep();
+  EXPECT_TRUE(source_->HasStepped());
+  const CUgraphExec exec = Capture(true), other = Capture(false);
+  EXPECT_FALSE(source_->HasStepped());  // it was captured only
+  EXPECT_TRUE(source_->HasStepped());
+  for (int step = 1; step <= 5; ++step) {
+    driver_.cuGraphLaunch_(other, nullptr);
+    EXPECT_EQ(g_soon, step - 1);
+    driver_.cuGraphLaunch_(exec, nullptr);
+    EXPECT_EQ(g_soon, step);
+    EndStep();
+  }
+  driver_.sim_fail_("cuGraphLaunch", CUDA_ERROR_UNKNOWN, 0);
+  driver_.cuGraphLaunch_(exec, nullptr);
+  EXPECT_EQ(g_soon, 5);
+}
+
+TEST_F(CapturedGraph, AProgramMayCaptureBeforeItsFirstStepEnds) {
+  source_->OnFirstCall();
+  const CUgraphExec exec = Capture();
+  driver_.cuGraphLaunch_(exec, nullptr);
+  EXPECT_THAT(Launches(), IsEmpty());  // of a step that was not seen from its beginning
+  EndStep();
+  driver_.cuGraphLaunch_(exec, nullptr);
+  EndStep();
+  EXPECT_EQ(Launches().at({"gemm", 2}), 1u);
+  EXPECT_THAT(DiagnosticIds(), Not(Contains(HasSubstr("graph-not-told-apart"))));
+}
+
+TEST_F(CapturedGraph, GraphsThatAreDestroyedAreForgotten) {
+  EndStep();
+  for (int i = 0; i < 500; ++i) {
+    const CUgraphExec exec = Capture();
+    driver_.cuGraphLaunch_(exec, nullptr);
+    if (i % 10 == 0) EndStep();
+    driver_.cuGraphExecDestroy_(exec);
+  }
+  EndStep();
+  EXPECT_EQ(recorder_.graph_members(), 0u);
+  EXPECT_EQ(Launches().at({"gemm", 2}), 500u);
   EXPECT_STREQ(driver_.sim_violations_(), "");
 }
 

@@ -25,11 +25,40 @@ struct CUctx_st {
   bool alive;
 };
 
+struct CUgraph_st {
+  std::vector<SimNode> nodes;
+};
+
 namespace {
 
 constexpr size_t kMemory = size_t{40} << 30;
 std::atomic<size_t> g_in_use{size_t{10} << 30};  // other processes, and what the driver takes
 std::atomic<bool> g_captured{false}, g_capture_spoilt{false};
+CUgraph g_capture = nullptr;  // what is captured into; one thread captures at a time
+// An executable graph is known by its SimGraph.
+struct Executable {
+  SimGraph graph;
+  std::vector<SimNode> nodes;
+};
+
+// Nodes are never freed, so that a late use is seen as one; their handles are addresses of nothing.
+const void* NewNode(const void* graph, const SimNode& node, const void* original) {
+  SimNodeEvent event = {0, graph, new char, original,
+                        node.kernel != nullptr ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_MEMCPY};
+  sim_node(&event);
+  event.cloned = 1;
+  if (original != nullptr) sim_node(&event);
+  return event.node;
+}
+
+void Capture(const SimLaunch& launch) {
+  if (g_capture == nullptr || (launch.kernel == nullptr && launch.transfer_ns == 0)) return;
+  SimNode node = {launch.kernel, launch.transfer_ns, nullptr, {}, {}};
+  memcpy(node.grid, launch.grid, sizeof node.grid);
+  memcpy(node.block, launch.block, sizeof node.block);
+  node.handle = NewNode(g_capture, node, nullptr);
+  g_capture->nodes.push_back(node);
+}
 std::atomic<uint64_t> g_next_address{0x7f0000000000};
 std::mutex g_mutex;
 std::map<CUdeviceptr, size_t> g_allocations;  // g_mutex
@@ -45,7 +74,7 @@ CUresult Launch(SimLaunch launch, const char* function) {
   uint64_t data = 0;
   sim_call_enter(&launch, &data);
   const CUresult result = static_cast<CUresult>(sim_take_failure(function));
-  if (result == CUDA_SUCCESS && !g_captured) sim_call_run(&launch);  // what is captured does not run
+  if (result == CUDA_SUCCESS) g_captured ? Capture(launch) : sim_call_run(&launch);
   sim_call_exit(&launch, &data, result);
   return result;
 }
@@ -221,6 +250,7 @@ CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mo
   launch.params = &params;
   g_captured = true;
   g_capture_spoilt = false;
+  g_capture = new CUgraph_st;
   return Launch(launch, "cuStreamBeginCapture_v2");
 }
 CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
@@ -229,6 +259,8 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture;
   launch.params = &params;
   g_captured = false;
+  *graph = g_capture_spoilt ? nullptr : g_capture;
+  g_capture = nullptr;
   const CUresult result = Launch(launch, "cuStreamEndCapture");
   return g_capture_spoilt ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : result;
 }
@@ -270,6 +302,44 @@ CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, size_t, CUstream
   launch.stream = stream;
   launch.transfer_ns = 700;
   return Launch(launch, "cuMemcpyHtoDAsync_v2");
+}
+
+CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  cuGraphInstantiateWithFlags_params params = {exec, graph, flags};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags;
+  launch.params = &params;
+  launch.function_name = "cuGraphInstantiateWithFlags";
+  launch.context = t_context;
+  uint64_t data = 0;
+  sim_call_enter(&launch, &data);
+  auto* made = new Executable;
+  for (SimNode node : graph->nodes) {
+    node.handle = NewNode(made, node, node.handle);
+    made->nodes.push_back(node);
+  }
+  made->graph = {made->nodes.data(), made->nodes.size()};
+  *exec = reinterpret_cast<CUgraphExec>(&made->graph);
+  sim_call_exit(&launch, &data, CUDA_SUCCESS);
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
+  cuGraphDestroy_params params = {graph};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuGraphDestroy;
+  launch.params = &params;
+  const CUresult result = Launch(launch, "cuGraphDestroy");
+  delete graph;
+  return result;
+}
+CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
+  cuGraphExecDestroy_params params = {exec};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy;
+  launch.params = &params;
+  const CUresult result = Launch(launch, "cuGraphExecDestroy");
+  delete reinterpret_cast<Executable*>(exec);
+  return result;
 }
 
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec graph, CUstream stream) {

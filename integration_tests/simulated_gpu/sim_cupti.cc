@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "integration_tests/simulated_gpu/sim_checks.h"
+#include "integration_tests/simulated_gpu/sim_cupti_graphs.h"
 #include "integration_tests/simulated_gpu/sim_cupti_pm.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 #include "integration_tests/simulated_gpu/simulator.h"
@@ -121,10 +122,8 @@ void HandBack() {  // mutex held
   W().mutex.lock();
 }
 
-void Record(const SimLaunch* launch, const SimKernel* kernel) {
-  std::unique_lock lock(W().mutex);
-  const bool copy = launch->transfer_ns != 0;
-  if (copy ? W().kinds.count(CUPTI_ACTIVITY_KIND_MEMCPY) == 0 : !W().kernels_enabled || kernel == nullptr) return;
+// Returns where the next record goes; null when there is no room. The mutex is held.
+uint8_t* NextRecord(std::unique_lock<std::mutex>& lock) {
   if (W().buffer != nullptr && W().buffer_used + sizeof(CUpti_ActivityKernel10) > W().buffer_size) HandBack();
   if (W().buffer == nullptr) {
     size_t records = 0;
@@ -133,37 +132,22 @@ void Record(const SimLaunch* launch, const SimKernel* kernel) {
     lock.unlock();
     W().request(&buffer, &size, &records);
     lock.lock();
-    if (buffer == nullptr) return;
-    for (size_t i = 0; i < size; ++i) {
-      if (buffer[i] != 0) {
-        sim::Violation("buffer request", "the buffer is not zeroed although the attribute says so");
-        break;
-      }
+    if (buffer == nullptr) return nullptr;
+    if (std::any_of(buffer, buffer + size, [](uint8_t byte) { return byte != 0; })) {
+      sim::Violation("buffer request", "the buffer is not zeroed although the attribute says so");
     }
     W().buffer = buffer;
     W().buffer_size = size;
     W().buffer_used = 0;
   }
-  if (copy) {
-    // All records take the room of the longest; a reader must use cuptiActivityGetNextRecord anyway.
-    CUpti_ActivityMemcpy6 record = {};
-    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-    record.start = sim_clock();
-    record.end = record.start + launch->transfer_ns;
-    record.correlationId = launch->correlation_id;
-    memcpy(W().buffer + W().buffer_used, &record, sizeof record);
-    W().buffer_used += sizeof(CUpti_ActivityKernel10);
-    return;
-  }
-  CUpti_ActivityKernel10 record = {};
-  record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-  record.start = sim_clock();
-  record.end = record.start + kernel->ns;
-  record.correlationId = launch->correlation_id;
-  record.name = kernel->name;
-  record.gridX = static_cast<int32_t>(launch->grid[0]);
-  memcpy(W().buffer + W().buffer_used, &record, sizeof record);
-  W().buffer_used += sizeof record;
+  return W().buffer + std::exchange(W().buffer_used, W().buffer_used + sizeof(CUpti_ActivityKernel10));
+}
+
+void Record(const SimLaunch* launch, const SimNode& node, uint64_t start) {
+  std::unique_lock lock(W().mutex);
+  const bool copies = W().kinds.count(CUPTI_ACTIVITY_KIND_MEMCPY) != 0;
+  if (node.transfer_ns != 0 ? !copies : !W().kernels_enabled || node.kernel == nullptr) return;
+  if (uint8_t* const at = NextRecord(lock)) sim::WriteRecord(*launch, node, start, at);
 }
 
 void OnEnter(const SimLaunch* launch, uint64_t* data) { Callback(launch, CUPTI_API_ENTER, data, nullptr); }
@@ -179,7 +163,8 @@ void OnRun(const SimLaunch* launch) {
       if (session->open != nullptr) {
         if (launch->kernel != nullptr) session->open->kernels.push_back(launch->kernel);
         for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
-          session->open->kernels.push_back(launch->graph->kernels[i]);
+          const SimKernel* kernel = launch->graph->nodes[i].kernel;
+          if (kernel != nullptr) session->open->kernels.push_back(kernel);
         }
       }
     } else if (session != nullptr && session->running && launch->kernel != nullptr) {
@@ -191,14 +176,28 @@ void OnRun(const SimLaunch* launch) {
     }
   }
   sim::LegacyRun(launch);
+  uint64_t start = sim_clock();
   if (launch->graph == nullptr) {
-    Record(launch, launch->kernel);
-    SimPmOnRun(launch->kernel);
+    Record(launch, sim::NodeOf(*launch), start);
+    return SimPmOnRun(launch->kernel);
   }
-  for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
-    Record(launch, launch->graph->kernels[i]);
-    SimPmOnRun(launch->graph->kernels[i]);
+  for (const SimNode& node : sim::Recorded(*launch->graph)) {
+    Record(launch, node, start);
+    start += node.kernel != nullptr ? node.kernel->ns : node.transfer_ns;
+    if (node.kernel != nullptr) SimPmOnRun(node.kernel);
   }
+}
+void OnNode(const SimNodeEvent* event) {
+  CUpti_GraphData graph;
+  const CUpti_CallbackId cbid = sim::NumberNode(*event, &graph);
+  CUpti_CallbackFunc callback = nullptr;
+  {
+    std::lock_guard lock(W().mutex);
+    if (W().enabled.count({CUPTI_CB_DOMAIN_RESOURCE, cbid}) != 0) callback = W().callback;
+  }
+  CUpti_ResourceData data = {};
+  data.resourceDescriptor = &graph;
+  if (callback != nullptr) callback(W().user, CUPTI_CB_DOMAIN_RESOURCE, cbid, &data);
 }
 void OnContextDestroy(CUcontext context) {
   if (W().callback != nullptr &&
@@ -213,7 +212,7 @@ void OnContextDestroy(CUcontext context) {
   if (sim::LegacySession(context)) sim::Violation("cuCtxDestroy", "a session of the legacy profiler is still open");
 }
 
-const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy};
+const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy, &OnNode};
 
 #ifndef SIM_CUPTI_LEGACY
 const SimRange* RangeOf(const uint8_t* image, size_t index) {
@@ -305,6 +304,7 @@ CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle
   SIM_ENTER("cuptiEnableCallback");
   SIM_CHECK("cuptiEnableCallback", subscriber == reinterpret_cast<CUpti_SubscriberHandle>(&W()),
             CUPTI_ERROR_INVALID_PARAMETER);
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE && !sim::KnowsResource(cbid)) return CUPTI_ERROR_INVALID_PARAMETER;
   std::lock_guard lock(W().mutex);
   if (enable != 0) {
     W().enabled.insert({domain, cbid});

@@ -91,7 +91,7 @@ void LegacyRun(const SimLaunch* launch) {
   std::vector<const SimKernel*> kernels;
   if (launch->kernel != nullptr) kernels.push_back(launch->kernel);
   for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
-    kernels.push_back(launch->graph->kernels[i]);
+    if (launch->graph->nodes[i].kernel != nullptr) kernels.push_back(launch->graph->nodes[i].kernel);
   }
   if (kernels.empty()) return;
   if (session.mode == CUPTI_UserRange) {

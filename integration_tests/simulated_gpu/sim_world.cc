@@ -27,6 +27,7 @@ struct World {
   const SimHooks* hooks = nullptr;
   const SimDriver* driver = nullptr;
   void* callback = nullptr;
+  std::atomic<int> graph_ids{SIM_GRAPH_IDS};
 };
 
 World& TheWorld() {
@@ -54,7 +55,12 @@ void sim_call_enter(SimLaunch* launch, uint64_t* correlation_data) {
 }
 void sim_call_run(const SimLaunch* launch) {
   if (const SimHooks* hooks = TheWorld().hooks) hooks->run(launch);
-  g_clock += launch->kernel != nullptr ? launch->kernel->ns : kOtherNs;
+  uint64_t ns = launch->kernel != nullptr ? launch->kernel->ns : kOtherNs;
+  for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
+    const SimNode& node = launch->graph->nodes[i];
+    ns += node.kernel != nullptr ? node.kernel->ns : node.transfer_ns;
+  }
+  g_clock += ns;
 }
 void sim_call_exit(const SimLaunch* launch, uint64_t* correlation_data, CUresult result) {
   if (const SimHooks* hooks = TheWorld().hooks) hooks->exit(launch, correlation_data, &result);
@@ -63,6 +69,12 @@ void sim_call_exit(const SimLaunch* launch, uint64_t* correlation_data, CUresult
 void sim_context_destroy(CUcontext context) {
   if (const SimHooks* hooks = TheWorld().hooks) hooks->context_destroy(context);
 }
+
+void sim_node(const SimNodeEvent* event) {
+  if (const SimHooks* hooks = TheWorld().hooks) hooks->node(event);
+}
+void sim_set_graph_ids(int which) { TheWorld().graph_ids = which; }
+int sim_graph_ids(void) { return TheWorld().graph_ids; }
 
 void sim_set_chip(const char* name, int major, int minor) {
   TheWorld().chip = name;

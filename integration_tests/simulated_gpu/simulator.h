@@ -25,10 +25,26 @@ struct SimKernel {
   size_t metric_count;
 };
 
-// A CUDA graph: its address is its CUgraphExec. Its kernels run one after another.
+// What a node of a CUDA graph runs: a kernel, or a copy.
+struct SimNode {
+  const SimKernel* kernel;  // null: a copy
+  uint64_t transfer_ns;     // of a copy
+  const void* handle;       // its CUgraphNode; null: none
+  uint32_t grid[3], block[3];
+};
+// A CUDA graph: its address is its CUgraphExec. Its nodes run one after another.
 struct SimGraph {
-  const SimKernel* const* kernels;
+  const SimNode* nodes;
   size_t count;
+};
+
+// What happens to a node, as the driver tells its profilers. A node that is cloned was created before.
+struct SimNodeEvent {
+  int cloned;  // 0: created
+  const void* graph;
+  const void* node;
+  const void* original;  // that it is cloned from
+  int type;              // CUgraphNodeType
 };
 
 // A launch as the driver tells its profilers about it.
@@ -54,6 +70,7 @@ struct SimHooks {
   void (*run)(const SimLaunch* launch);  // the kernel has been put on its stream
   void (*exit)(const SimLaunch* launch, uint64_t* correlation_data, const CUresult* result);
   void (*context_destroy)(CUcontext context);
+  void (*node)(const SimNodeEvent* event);
 };
 void sim_set_hooks(const SimHooks* hooks);
 
@@ -70,6 +87,17 @@ void sim_call_enter(SimLaunch* launch, uint64_t* correlation_data);
 void sim_call_run(const SimLaunch* launch);
 void sim_call_exit(const SimLaunch* launch, uint64_t* correlation_data, CUresult result);
 void sim_context_destroy(CUcontext context);
+void sim_node(const SimNodeEvent* event);
+
+// How CUPTI tells graphs' nodes apart.
+enum SimGraphIds {
+  SIM_GRAPH_IDS,             // by numbers: callbacks, cuptiGetGraphNodeId, and the records' graphNodeId
+  SIM_GRAPH_NO_IDS,          // not at all: the callbacks cannot be had, numbers neither
+  SIM_GRAPH_NO_IDS_SWAPPED,  // the same, and the first two different kernels of a graph are recorded in turn
+  SIM_GRAPH_NO_IDS_GRIDS     // the same as NO_IDS, and a kernel of a graph is recorded with another grid
+};
+void sim_set_graph_ids(int which);
+int sim_graph_ids(void);
 
 void sim_set_chip(const char* name, int major, int minor);
 const char* sim_chip(void);

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -59,7 +60,12 @@ const std::map<std::string_view, uint32_t>& Cbids() {
                                                                             SIM_CALL(cuMemsetD32Async),
                                                                             SIM_CALL(cuStreamBeginCapture_v2),
                                                                             SIM_CALL(cuStreamBeginCaptureToGraph),
-                                                                            SIM_CALL(cuStreamEndCapture)};
+                                                                            SIM_CALL(cuStreamEndCapture),
+                                                                            SIM_CALL(cuGraphInstantiateWithFlags),
+                                                                            SIM_CALL(cuGraphInstantiateWithParams),
+                                                                            SIM_CALL(cuGraphExecUpdate_v2),
+                                                                            SIM_CALL(cuGraphExecDestroy),
+                                                                            SIM_CALL(cuGraphDestroy)};
   return *cbids;
 }
 #undef SIM_CALL
@@ -199,7 +205,8 @@ decltype(&cuCtxPopCurrent) g_pop = nullptr;
 struct OpenCall {
   SimLaunch launch = {};
   uint64_t data = 0;
-  std::vector<const SimKernel*> of_graph;
+  std::vector<SimNode> of_graph;
+  bool captured = false;  // it became a node, and runs when the graph does
 };
 thread_local std::vector<OpenCall>* t_calls = nullptr;  // leaked: exit handlers call the driver
 
@@ -226,7 +233,11 @@ void OnKernel(const rfinject_virtual_launch* launch) {
   }
   OpenCall& open = t_calls->back();
   if (open.launch.cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch) {
-    open.of_graph.push_back(kernel);
+    if (open.of_graph.empty()) return sim_violation("a kernel of a graph without a node");
+    SimNode& node = open.of_graph.back();
+    node.kernel = kernel;
+    memcpy(node.grid, launch->grid, sizeof node.grid);
+    memcpy(node.block, launch->block, sizeof node.block);
     return;
   }
   SimLaunch& ours = open.launch;
@@ -244,7 +255,7 @@ void OnExit(const rfinject_virtual_call* call, int result) {
     open.launch.graph = &graph;
     sim_call_run(&open.launch);
     open.launch.graph = nullptr;
-  } else if (result == CUDA_SUCCESS && IsTransfer(call->function)) {
+  } else if (result == CUDA_SUCCESS && IsTransfer(call->function) && !open.captured) {
     open.launch.transfer_ns = kTransferNs;
     sim_call_run(&open.launch);
   }
@@ -252,7 +263,23 @@ void OnExit(const rfinject_virtual_call* call, int result) {
   t_calls->pop_back();
 }
 
-constexpr rfinject_virtual_tool kTool = {&OnEnter, &OnExit};
+void OnNode(int event, const rfinject_virtual_node* node) {
+  const bool works = node->type == CU_GRAPH_NODE_TYPE_KERNEL || node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                     node->type == CU_GRAPH_NODE_TYPE_MEMSET;
+  if (event == RFINJECT_VIRTUAL_NODE_CREATED || event == RFINJECT_VIRTUAL_NODE_CLONED) {
+    const SimNodeEvent told = {event == RFINJECT_VIRTUAL_NODE_CLONED ? 1 : 0, node->graph, node->node, node->original,
+                               node->type};
+    sim_node(&told);
+    if (t_calls != nullptr && !t_calls->empty()) t_calls->back().captured = true;
+  } else if (event == RFINJECT_VIRTUAL_NODE_RUNS && works && t_calls != nullptr && !t_calls->empty()) {
+    SimNode runs = {};
+    runs.handle = node->node;
+    runs.transfer_ns = node->type == CU_GRAPH_NODE_TYPE_KERNEL ? 0 : kTransferNs;
+    t_calls->back().of_graph.push_back(runs);
+  }
+}
+
+constexpr rfinject_virtual_tool kTool = {&OnEnter, &OnExit, &OnNode};
 
 int IsCurrent(CUcontext context) {
   CUcontext current = nullptr;
@@ -269,6 +296,16 @@ int DeviceOf(CUcontext context) {
 constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf};
 
 }  // namespace
+
+// How CUPTI tells graphs' nodes apart, by the word in RFX_SIM_GRAPH_IDS.
+static void SetGraphIds() {
+  const char* word = getenv("RFX_SIM_GRAPH_IDS");
+  const std::string_view which = word != nullptr ? word : "";
+  sim_set_graph_ids(which == "none"      ? SIM_GRAPH_NO_IDS
+                    : which == "swapped" ? SIM_GRAPH_NO_IDS_SWAPPED
+                    : which == "grids"   ? SIM_GRAPH_NO_IDS_GRIDS
+                                         : SIM_GRAPH_IDS);
+}
 
 extern "C" const char* sim_attach_virtual_gpu(uint64_t seed, double noise) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -293,6 +330,7 @@ extern "C" const char* sim_attach_virtual_gpu(uint64_t seed, double noise) {
   TheKernels().seed = seed;
   TheKernels().noise = noise;
   sim_set_driver(&kDriver);
+  SetGraphIds();
   trace(&kTool);
   observe(&OnKernel);
   return nullptr;

@@ -15,6 +15,7 @@ CUgraphNode AddNode(CUgraph graph, CUgraphNodeType type, const CUgraphNode* depe
   CUgraphNode node = graph->nodes.back().get();
   node->type = type;
   if (dependencies != nullptr) node->dependencies.assign(dependencies, dependencies + count);
+  TellNode(RFINJECT_VIRTUAL_NODE_CREATED, graph, node);
   return node;
 }
 
@@ -27,13 +28,24 @@ void SetKernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS& parameters) {
   node->shared = parameters.sharedMemBytes;
 }
 
+// Gives an executable graph the nodes of its graph, and of the graphs in it.
+void Fill(CUgraphExec exec, CUgraph graph) {
+  exec->nodes.clear();
+  exec->nodes.reserve(graph->nodes.size());
+  for (const auto& node : graph->nodes) {
+    exec->nodes.push_back(*node);
+    TellNode(RFINJECT_VIRTUAL_NODE_CREATED, exec, &exec->nodes.back());
+    TellNode(RFINJECT_VIRTUAL_NODE_CLONED, exec, &exec->nodes.back(), node.get());
+  }
+}
+
 // Nodes were added in an order that respects their dependencies: captured ones always are, and cuGraphAdd… wants the
 // ones before it to be there.
 CUresult Instantiate(CUgraphExec* exec, CUgraph graph) {
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock(StateLock());
   auto made = std::make_unique<CUgraphExec_st>();
-  for (const auto& node : graph->nodes) made->nodes.push_back(*node);
+  Fill(made.get(), graph);
   made->device = Current() != nullptr ? Current()->device : 0;
   *exec = made.release();
   return CUDA_SUCCESS;
@@ -46,7 +58,8 @@ void Release(CUuserObject object, unsigned count) {
   delete object;
 }
 
-void Run(const CUgraphNode_st& node, CUstream stream) {
+void Run(CUgraphExec exec, CUgraphNode_st& node, CUstream stream) {
+  TellNode(RFINJECT_VIRTUAL_NODE_RUNS, exec, &node);
   switch (node.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       NoteLaunch(node.function, node.grid, node.block, node.shared, node.work, stream);
@@ -63,7 +76,7 @@ void Run(const CUgraphNode_st& node, CUstream stream) {
       node.host(node.host_data);
       break;
     case CU_GRAPH_NODE_TYPE_GRAPH:
-      for (const auto& inner : node.child->nodes) Run(*inner, stream);
+      for (const auto& inner : node.child->nodes) Run(exec, *inner, stream);
       break;
     default:
       break;
@@ -79,10 +92,13 @@ RFINJECT_CUDA cuGraphCreate(CUgraph* graph, unsigned) {
 }
 RFINJECT_CUDA cuGraphDestroy(CUgraph graph) {
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Lock lock(StateLock());
-  for (const auto& [object, count] : graph->objects) Release(object, count);
-  delete graph;
-  return CUDA_SUCCESS;
+  return Traced("cuGraphDestroy", cuGraphDestroy_params{graph}, nullptr, [&] {
+    const Lock lock(StateLock());
+    for (const auto& [object, count] : graph->objects) Release(object, count);
+    for (const auto& node : graph->nodes) TellNode(RFINJECT_VIRTUAL_NODE_DESTROYED, graph, node.get());
+    delete graph;
+    return CUDA_SUCCESS;
+  });
 }
 RFINJECT_CUDA cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   const Lock lock(StateLock());
@@ -133,25 +149,31 @@ RFINJECT_CUDA cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARA
   parameters->sharedMemBytes = node->shared;
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
-  return Instantiate(exec, graph);
+RFINJECT_CUDA cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  return Traced("cuGraphInstantiateWithFlags", cuGraphInstantiateWithFlags_params{exec, graph, flags}, nullptr,
+                [&] { return Instantiate(exec, graph); });
 }
 RFINJECT_CUDA cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   parameters->hErrNode_out = nullptr;
-  return Instantiate(exec, graph);
+  return Traced("cuGraphInstantiateWithParams", cuGraphInstantiateWithParams_params{exec, graph, parameters}, nullptr,
+                [&] { return Instantiate(exec, graph); });
 }
 RFINJECT_CUDA cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* result) {
-  const Lock lock(StateLock());
-  exec->nodes.clear();
-  for (const auto& node : graph->nodes) exec->nodes.push_back(*node);
-  result->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
-  return CUDA_SUCCESS;
+  return Traced("cuGraphExecUpdate_v2", cuGraphExecUpdate_v2_params{exec, graph, result}, nullptr, [&] {
+    const Lock lock(StateLock());
+    Fill(exec, graph);
+    result->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    return CUDA_SUCCESS;
+  });
 }
 RFINJECT_CUDA cuGraphExecDestroy(CUgraphExec exec) {
-  delete exec;
-  return CUDA_SUCCESS;
+  return Traced("cuGraphExecDestroy", cuGraphExecDestroy_params{exec}, nullptr, [&] {
+    for (CUgraphNode_st& node : exec->nodes) TellNode(RFINJECT_VIRTUAL_NODE_DESTROYED, exec, &node);
+    delete exec;
+    return CUDA_SUCCESS;
+  });
 }
 RFINJECT_CUDA cuGraphUpload(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
 namespace {
@@ -168,7 +190,7 @@ CUresult LaunchAll(CUgraphExec exec, CUstream handle) {
     ForgetCaptured();
     return CUDA_SUCCESS;
   }
-  for (const CUgraphNode_st& node : exec->nodes) Run(node, stream);
+  for (CUgraphNode_st& node : exec->nodes) Run(exec, node, stream);
   NoteReplay();
   return CUDA_SUCCESS;
 }

@@ -101,6 +101,13 @@ const rfinject_virtual_observer& Observer() { return *g_event_observer.load(std:
 
 const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
 
+void TellNode(rfinject_virtual_node_event event, const void* graph, CUgraphNode node, CUgraphNode original) {
+  const rfinject_virtual_tool* const tool = Tool();
+  if (tool == nullptr || tool->node == nullptr) return;
+  const rfinject_virtual_node told = {graph, node, original, static_cast<int>(node->type)};
+  tool->node(event, &told);
+}
+
 Work TakeWork() { return std::exchange(t_work, Work{}); }
 
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,

@@ -151,6 +151,9 @@ CUresult Traced(const char* function, const Parameters& parameters, const char* 
   return result;
 }
 
+// Tells the tool of a node (rfinject_virtual_node).
+void TellNode(rfinject_virtual_node_event event, const void* graph, CUgraphNode node, CUgraphNode original = nullptr);
+
 // A kernel's name, grid and block are all that is known of it when it is launched; what it takes is told afterwards
 // (rfinject_virtual_gpu_tell). 2 us is what an empty kernel takes on the chips of gpus.csv.
 constexpr uint64_t kLaunchNs = 2000;

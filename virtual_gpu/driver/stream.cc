@@ -117,6 +117,7 @@ CUgraphNode Capture(CUstream stream, CUgraphNodeType type) {
   node->dependencies = stream->tail;
   node->cost = NewNodeCost();
   stream->tail = {node};
+  TellNode(RFINJECT_VIRTUAL_NODE_CREATED, graph, node);
   return node;
 }
 
