@@ -29,11 +29,16 @@ void PendingSteps::Sum(const StepRecord& step) {
 }
 
 void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches) {
-  if (id == 0 || launches == 0 || identity.site.phase == Phase::kEval || !window_->IsNearEnd(step)) return;
-  step_launches[step][id] += launches;
+  if (id != 0 && launches != 0 && identity.site.phase != Phase::kEval) step_launches[step][id] += launches;
+}
+
+void Pending::DropRunningStep() {
+  while (running_step_.TakeOne([](auto&&...) {})) {
+  }
 }
 
 void Pending::TakeRunningStep() {
+  if (window_->LeftOut(running_step_index_)) return DropRunningStep();
   const bool near_end = window_->IsNearEnd(running_step_index_);
   SayWhatBecameOf(
       table.TakeAllOf(&running_step_, [&](uint32_t id, const LaunchIdentity& identity, uint64_t launches) {
@@ -78,7 +83,10 @@ void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, ui
   }
   // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
   if (steps_seen_ == 0 || position.step < steps_seen_) {
-    if (!window_->IsNearEnd(position.step)) return AddToTable(record, current_step);
+    if (window_->LeftOut(position.step)) return;
+    // The first step may turn out to be one that compiles, which is left out.
+    const bool may_compile = steps_seen_ == 0 && definitions_->facts.source == SourceKind::kEstimated;
+    if (!may_compile && !window_->IsNearEnd(position.step)) return AddToTable(record, current_step);
     uint32_t key = 0;
     SayWhatBecameOf(table.Add(record, &key));
     return NoteStepLaunches(position.step, record.identity, key, record.launches);
@@ -140,6 +148,7 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
   steps_seen_ = training_from_ != 0 ? std::min(finished, training_from_) : finished;
   holds_back_ = training_from_ != 0;
   if (steps_seen_ != before) drained_ = false;
+  if (before == 0 && steps_seen_ > 0 && !window_->LeftOut(0) && !window_->IsNearEnd(0)) step_launches.erase(0);
   last = last && !holds_back_;
   batches_seen_ = progress->batches();
   for (size_t early = early_steps_.size(); early > 0; --early) {
@@ -170,8 +179,7 @@ void Pending::SettleWhatRan() {
     launches += key.launches;
   });
   if (!began) return TakeRunningStep();
-  while (running_step_.TakeOne([](auto&&...) {})) {
-  }
+  DropRunningStep();
   definitions_->AddDiagnostic(Severity::kInfo, "step-not-ended",
                               "the last step did not end before the program did: what ran in it, " +
                                   std::to_string(launches) + " launches, is in no sum",

@@ -69,7 +69,8 @@ class Pending {
   // What the next frames are made of (FrameBuilder).
   LaunchTable table;
   StepSums step_sums;
-  // By step, and by launch key: what was launched in the last steps of the window (StepLaunches).
+  // By step, and by launch key: what was launched in the last steps of the window, and in the first step of an
+  // estimate while it runs (StepLaunches).
   std::map<uint64_t, std::map<uint32_t, uint64_t>> step_launches;
   PendingSteps steps;
   uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
@@ -84,9 +85,10 @@ class Pending {
  private:
   void SayWhatBecameOf(LaunchTable::AddResult added);
   void AddToTable(const LaunchRecord& record, uint64_t current_step);
-  // Notes launches of key `id` in `step`, where that is near the window's end.
+  // Notes launches of key `id` in `step`.
   void NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches);
   void TakeRunningStep();
+  void DropRunningStep();
   void TakeRunningBatch();
   // What comes from now on is of the training.
   void TurnToTraining();

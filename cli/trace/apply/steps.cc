@@ -59,8 +59,13 @@ absl::Status Apply(const v1::Step& message, const Record& record, State* state) 
     return absl::OkStatus();
   }
   if (run->step_kinds.size() < kMostStepsLookedAt) run->step_kinds.push_back({step.kind, step.optimizer});
+  const bool has_launches = run->step_launches.contains(step.index);
+  if (!step.measured && has_launches) {
+    run->left_out_steps.push_back(step.index);
+    return state->Charge(sizeof(step.index), record);
+  }
   if (!step.measured) return absl::OkStatus();
-  if (run->step_launches.contains(step.index)) {
+  if (has_launches) {
     run->last_steps.push_back(step);
     return state->Charge(sizeof(trace::Step), record);
   }
