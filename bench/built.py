@@ -1,4 +1,5 @@
 """What a benchmark needs before it can begin: files of the build, and an interpreter with torch."""
+import json
 import os
 import pathlib
 import subprocess
@@ -27,6 +28,19 @@ def need_torch(python):
         found = False
     if not found:
         sys.exit(f"{PROGRAM}: {python} has no torch; run scripts/setup, or set PYTHON to an interpreter that has it")
+
+
+def virtual_gpu(build, **facts):
+    """The variables by which a Python process gets the virtual GPU without rfinject. `facts` replace those of its board."""
+    libraries = os.path.abspath(os.path.join(build, "lib/virtual_gpu"))
+    need(os.path.join(libraries, "libcuda.so.1"))
+    board = {"name": "Simulated A100", "devices": 1, "cc_major": 8, "cc_minor": 0, "sm_count": 108,
+             "memory_bytes": 40 << 30, "l2_bytes": 40 << 20, "sm_hz": 1.41e9, "dram_bytes_per_s": 1.5e12,
+             "pcie_bytes_per_s": 31.5e9, "quiet": 1} | facts
+    return {"PYTHONPATH": str(ROOT / "integration_tests/hardware_path/site"), "RFX_SIM_BOARD": json.dumps(board),
+            "RFX_SIM_LIBRARIES": libraries, "RFX_SIM_FOLDER": "", "RFX_SIM_CUPTI": "",
+            # Triton links its launchers with the driver; rfinject says where it is under --estimate.
+            "TRITON_LIBCUDA_PATH": libraries}
 
 
 def make(target):

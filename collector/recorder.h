@@ -210,6 +210,9 @@ class Recorder {
   virtual void NoteEvaluation(uint64_t samples) noexcept { (void)samples; }
   // Leaves out the step that runs, because it was not seen from its beginning. Called before its EndStep.
   virtual void LeaveStepOut() noexcept {}
+  // Tells that the program compiles kernels in the current step (torch.compile), and tries them out. What is launched
+  // in this step is in no sum, and --steps counts the next one instead. Called before its EndStep.
+  virtual void NoteCompilation() noexcept {}
   // Tells that the program begins to train with the current step, which nothing was launched in. What it has run
   // before was no training: its steps were batches of validation, and --skip and --steps count from here.
   virtual void BeginTraining() noexcept {}

@@ -376,7 +376,10 @@ class Reader {
       for (const std::string_view name : scheduled->nodes) {
         const std::string_view op = nodes_.OperatorOf(name);
         if (is_operator && (op.empty() || CountWord(line, "", op.substr(op.find("::") + 2)) == 0)) continue;
-        if (is_operator) counted_.insert(name);
+        if (is_operator) {
+          counted_.insert(name);
+          unfinished_.insert(name);
+        }
         AddLayer(name, call);
       }
       if (!call->layers.empty()) return;
@@ -400,7 +403,11 @@ class Reader {
     if (kernel->first_line == 0) kernel->first_line = call->line;
     if (kernel->users) call->why_no_flop = "a kernel of the program's own";
     for (const std::string_view name : names) {
-      if (!nodes_.Computes(name) || !counted_.insert(name).second) continue;
+      if (!nodes_.Computes(name)) continue;
+      if (!counted_.insert(name).second) {
+        if (unfinished_.erase(name) != 0) AddLayer(name, call);
+        continue;
+      }
       AddLayer(name, call);
       FxCall node;
       if (nodes_.Find(name, &node)) {
@@ -431,6 +438,9 @@ class Reader {
       results_;                             // elements of buffers that are not in buffers_, as Inductor has them
   std::vector<std::string_view> fragment_;  // nodes of the last comment
   std::set<std::string_view> counted_;
+  // Those that the call of an operator has computed. The first kernel behind it that has one, too, computes the rest:
+  // a convolution's bias, and its gradient.
+  std::set<std::string_view> unfinished_;
   std::vector<GeneratedCall> calls_;
 };
 

@@ -167,6 +167,29 @@ TEST(GeneratedCode, InductorsObjectsSayItOfEachCall) {
   EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
 }
 
+// Inductor calls a convolution without its bias, which it adds in the next kernel.
+TEST(GeneratedCode, WhatIsLeftOfAnOperatorIsOfItsLayer) {
+  const std::string node = " : Tensor \"f32[256, 512]\" = call_function[target=torch.ops.aten.";
+  const std::string graph = "%mul" + node + "mul.Tensor](args = (%x, 2,), kwargs = {})\n%mm" + node +
+                            "mm.default](args = (%mul, %y), kwargs = {})\n%relu" + node +
+                            "relu.default](args = (%mm,), kwargs = {})\n%relu_1" + node +
+                            "relu.default](args = (%mm,), kwargs = {})\n"
+                            "layer\tmul\ta\tScale\n"
+                            "layer\tmm\tb.fc\tLinear\n"
+                            "layer\trelu\tb.act\tReLU\n"
+                            "layer\trelu_1\tc.act\tReLU\n"
+                            "kernel\ttriton\tmul,relu\tmul\tbuf0\t\n"
+                            "kernel\textern\tmm\tmm\tbuf1\t\n"
+                            "kernel\ttriton\tmul_1,relu_1\tmm,relu\tbuf2\t\n"
+                            "kernel\ttriton\tembedding\tmm,relu_1\tbuf3\t\n";
+  const GeneratedCode code = ReadGeneratedCode(kModule, graph);
+  ASSERT_EQ(code.calls.size(), 6u);
+  EXPECT_EQ(Operators(code.calls[2]), (Names{"aten::relu"}));
+  EXPECT_EQ(code.calls[2].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}, {"b.act", "ReLU"}}));
+  // Another kernel adds it again.
+  EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"c.act", "ReLU"}}));
+}
+
 // Torch 2.6 names no source nodes in a backward, 2.9 those that came from the forward, 2.15 all.
 TEST(GeneratedCode, KernelsAreFoundWhicheverSourcesTheirCommentsName) {
   const std::string graph =

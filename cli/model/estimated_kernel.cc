@@ -87,8 +87,10 @@ bool Agrees(double flop, double expected, double tolerance = 0.02) {
 bool FillProduct(std::string_view name, const Shapes& shapes, double flop, Operator& op) {
   if (shapes.count < 2) return false;
   const bool linear = name == "linear";
-  const Shape& left = linear ? shapes.operand[0] : shapes.operand[shapes.count - 2];
-  const Shape& right = linear ? shapes.operand[1] : shapes.operand[shapes.count - 1];
+  // What is added comes first, and an out= behind.
+  const bool adds = name.find("add") != std::string_view::npos;
+  const size_t first = linear ? 0 : std::min<size_t>(adds ? 1 : 0, shapes.count - 2);
+  const Shape &left = shapes.operand[first], &right = shapes.operand[first + 1];
   op.element_bytes = left.element_bytes;
   if (linear && right.rank == 2 && left.rank >= 1) {
     op.k = right.size[1], op.n = right.size[0];

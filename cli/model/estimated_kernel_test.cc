@@ -73,6 +73,23 @@ TEST(EstimatedKernel, ProductsTakeTheirLastTwoOperands) {
   }
 }
 
+// Inductor calls them with out=, which is the last operand.
+TEST(EstimatedKernel, ProductsAreTheSameWhereTheResultIsGiven) {
+  const auto product = [](std::string_view op, std::string_view signature, double flop) {
+    return OperatorsOf({.op = op, .signature = signature, .flop = Flop(Precision::kFp32, flop)}).operators[0];
+  };
+  for (const Operator& op :
+       {product("aten::mm", "f32[8,512] f32[512,1000] f32[8,1000]", 2.0 * 8 * 512 * 1000),
+        product("aten::addmm", "f32[1000] f32[8,512] f32[512,1000] f32[8,1000]", 2.0 * 8 * 512 * 1000)}) {
+    EXPECT_EQ(op.kind, OperatorKind::kProduct);
+    EXPECT_EQ(op.k, 512);
+    EXPECT_EQ(op.n, 1000);
+  }
+  const Operator op = product("aten::bmm", "f32[4,8,16] f32[4,16,32] f32[4,8,32]", 2.0 * 4 * 8 * 16 * 32);
+  EXPECT_EQ(op.kind, OperatorKind::kProduct);
+  EXPECT_EQ(op.batch, 4);
+}
+
 TEST(EstimatedKernel, SomeOperatorsAreTwoKernels) {
   const auto copied = [](std::string_view op, std::string_view signature, double flop = 0) {
     EstimatedKernel kernel{.op = op, .signature = signature};

@@ -306,6 +306,30 @@ TEST(TraceReader, WaitsBehindTheLastStepAreInTheMean) {
   EXPECT_EQ(times.wall_ns.mean_ns(), 120.0);
 }
 
+// The first step compiled, which was known only after some of it was written.
+TEST(TraceReader, AStepThatIsNotMeasuredLosesItsLaunches) {
+  const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
+                                               v1::KeyStats* stats = chunk.add_stats();
+                                               stats->set_key(1);
+                                               stats->set_launches(700 + 2);
+                                               v1::MetricStats* time = stats->add_metric();
+                                               time->set_metric(1);
+                                               time->set_n(700 + 2);
+                                               time->set_min(1000);
+                                               v1::StepLaunches* launches = chunk.add_step_launches();
+                                               launches->set_step(0);
+                                               launches->add_gap(0);
+                                               launches->add_keys(1);
+                                               launches->add_launches(700);
+                                               for (uint64_t i = 0; i < 3; ++i) AddStep(chunk, i, 1, 4, i > 0);
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const auto& run = contents.profile.runs.begin()->second;
+  EXPECT_EQ(run.steps.steps, 2u);
+  EXPECT_EQ(run.launches.begin()->second.launches, 2u);
+  EXPECT_EQ(run.launches.begin()->second.metrics.at("rf.time"), Stat::Same(1000, 2));
+}
+
 // A window of 48 steps. Every third has kernel times, which makes it longer, and the last dozen are a
 // tenth longer.
 TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {

@@ -253,6 +253,16 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
                  " in no sum: measuring was stopped (rfinject.stop, rfinject control, --start-stopped)",
          .remedy = {}});
   }
+  uint64_t compiling_steps = 0;
+  for (const ProcessInfo& process : report.processes) compiling_steps += process.compiling_steps;
+  if (compiling_steps > 0) {
+    diagnostics.push_back(
+        {.severity = 0,
+         .id = "compiling-steps",
+         .text = Grouped(compiling_steps) + (compiling_steps == 1 ? " step is" : " steps are") +
+                 " in no sum: torch.compile was compiling, and tried kernels out",
+         .remedy = report.steps > 0 ? "" : "a program of more steps has some that compile nothing"});
+  }
   if (report.step_by == StepBy::kIteration && report.steps > 0 && report.optimizer_steps > report.steps) {
     const uint64_t left = report.optimizer_steps % report.steps;
     if (left > 0 && left < report.optimizer_steps / report.steps) {

@@ -29,14 +29,16 @@ void PendingSteps::Sum(const StepRecord& step) {
   if (step.measured) summed.Add(step);
 }
 
+bool Pending::MayCompile() const { return steps_seen_ == 0 && definitions_->facts.source == SourceKind::kEstimated; }
+
 bool Pending::MayBeCut(uint64_t step) const {
   if (window_->Ends()) return window_->IsNearEnd(step);
   return kinds_differ_ || steps_seen_ < Window::kStepsNearEnd;
 }
 
 void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches) {
-  if (id == 0 || launches == 0 || identity.site.phase == Phase::kEval || !MayBeCut(step)) return;
-  if (window_->Ends()) {
+  if (id == 0 || launches == 0 || identity.site.phase == Phase::kEval) return;
+  if (window_->Ends() || MayCompile()) {
     step_launches[step][id] += launches;
     return;
   }
@@ -44,7 +46,13 @@ void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, ui
   while (recent_launches_.size() > Window::kStepsNearEnd) recent_launches_.erase(recent_launches_.begin());
 }
 
+void Pending::DropRunningStep() {
+  while (running_step_.TakeOne([](auto&&...) {})) {
+  }
+}
+
 void Pending::TakeRunningStep() {
+  if (window_->LeftOut(running_.step)) return DropRunningStep();
   const bool may_be_cut = MayBeCut(running_.step);
   SayWhatBecameOf(
       table.TakeAllOf(&running_step_, [&](uint32_t id, const LaunchIdentity& identity, uint64_t launches) {
@@ -111,7 +119,8 @@ void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, ui
   }
   // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
   if (steps_seen_ == 0 || position.step < steps_seen_) {
-    if (!MayBeCut(position.step)) return AddToTable(record, current_step);
+    if (window_->LeftOut(position.step)) return;
+    if (!MayCompile() && !MayBeCut(position.step)) return AddToTable(record, current_step);
     uint32_t key = 0;
     SayWhatBecameOf(table.Add(record, &key));
     return NoteStepLaunches(position.step, record.identity, key, record.launches);
@@ -186,6 +195,7 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
   steps_seen_ = training_from_ != 0 ? std::min(finished, training_from_) : finished;
   holds_back_ = training_from_ != 0;
   if (steps_seen_ != before) drained_ = false;
+  if (before == 0 && steps_seen_ > 0 && !window_->LeftOut(0) && !window_->IsNearEnd(0)) step_launches.erase(0);
   last = last && !holds_back_;
   batches_seen_ = progress->batches();
   for (size_t early = early_steps_.size(); early > 0; --early) {
@@ -209,7 +219,7 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
 void Pending::SettleWhatRan() {
   for (const uint32_t graph : graphs.Unsettled()) SettleGraph(graph, false);
   TakeRunningBatch();
-  step_launches.merge(recent_launches_);
+  if (kinds_differ_) step_launches.merge(recent_launches_);
   bool began = false;
   uint64_t launches = 0;
   running_step_.ForEachChanged([&](const LaunchTable::Key& key) {
@@ -223,8 +233,7 @@ void Pending::SettleWhatRan() {
     if (steps.last_is_timed && !window_->Ends()) steps.summed.Lengthen(waits);
     return TakeRunningStep();
   }
-  while (running_step_.TakeOne([](auto&&...) {})) {
-  }
+  DropRunningStep();
   definitions_->AddDiagnostic(Severity::kInfo, "step-not-ended",
                               "the last step did not end before the program did: what ran in it, " +
                                   std::to_string(launches) + " launches, is in no sum",

@@ -81,7 +81,8 @@ class Pending {
   // What the next frames are made of (FrameBuilder).
   LaunchTable table;
   StepSums step_sums;
-  // What was launched in the last steps of the recording (StepLaunches).
+  // What was launched in the last steps of the recording, and in the first step of an estimate while it runs
+  // (StepLaunches).
   LaunchesByStep step_launches;
   PendingSteps steps;
   uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
@@ -97,11 +98,14 @@ class Pending {
   void SayWhatBecameOf(LaunchTable::AddResult added);
   void AddToTable(const LaunchRecord& record, uint64_t current_step);
   void AddGraphAt(const RingPosition& position, uint32_t graph, uint64_t current_step);
+  // Whether the step that runs is the first of an estimate, which may turn out to be one that compiles.
+  bool MayCompile() const;
   // Whether the launches of `step` are noted, because it may be one of the last and in an iteration that is cut.
   bool MayBeCut(uint64_t step) const;
-  // Notes launches of key `id` in `step`, where that may be cut.
+  // Notes launches of key `id` in `step`.
   void NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches);
   void TakeRunningStep();
+  void DropRunningStep();
   void TakeRunningBatch();
   // What comes from now on is of the training.
   void TurnToTraining();

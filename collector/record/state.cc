@@ -61,7 +61,7 @@ void RecorderState::ResetInForkedChild() noexcept {
     Mute(Mode::kDisabled);
     return;
   }
-  definitions->facts.process.stopped_steps = 0;
+  definitions->facts.process.stopped_steps = definitions->facts.process.compiling_steps = 0;
   mode.store(Mode::kIdle, std::memory_order_relaxed);
   window.ResetInForkedChild();
 }

@@ -185,12 +185,15 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
   StepRecord step;
   const int64_t now = clock_.EndStep(&step);
   const uint64_t current = CurrentStep();
-  const bool stopped = state_.window.Stopped(current) && state_.window.InSettings(current);
+  const bool in_settings = state_.window.InSettings(current);
+  const bool stopped = state_.window.Stopped(current) && in_settings;
+  const bool left_out = notes_.TakeLeftOut(), compiled = notes_.TakeCompiled();
+  step.measured = in_settings && !stopped && !left_out;
+  const bool compiling = step.measured && compiled && state_.window.LeaveOut(current);
+  step.measured = step.measured && !compiling;
   FollowRequest(current + 1);
   step.index = state_.progress.NextStep();
   step.samples = samples_in_step;
-  const bool left_out = notes_.TakeLeftOut();
-  step.measured = state_.window.InSettings(step.index) && !stopped && !left_out;
   if (step.measured) measured_steps_.fetch_add(1, std::memory_order_relaxed);
   notes_.TakeInto(&step);
   clock_.AddWaits(&step);
@@ -203,6 +206,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
   state_.progress.StepIsInRing();
   if (step.index + 1 == window_end && active()) writer_.FlushSoon();
   if (stopped) Locked([](Definitions& known, Pending&) { ++known.facts.process.stopped_steps; });
+  if (compiling) Locked([](Definitions& known, Pending&) { ++known.facts.process.compiling_steps; });
   MayWrite();
   writer_.MayLookForRequest(now);
 }

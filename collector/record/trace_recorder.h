@@ -73,6 +73,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   }
   void NoteBusy(uint64_t ns) noexcept override { clock_.NoteBusy(ns); }
   void LeaveStepOut() noexcept override { notes_.LeaveOut(); }
+  void NoteCompilation() noexcept override { notes_.NoteCompilation(); }
   void NoteEvaluation(uint64_t samples) noexcept override {
     if (InWindow()) state_.progress.BeginBatch(samples);
   }

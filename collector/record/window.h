@@ -5,7 +5,9 @@
 #ifndef RFINJECT_COLLECTOR_RECORD_WINDOW_H_
 #define RFINJECT_COLLECTOR_RECORD_WINDOW_H_
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "collector/settings.h"
@@ -46,6 +48,27 @@ class Window {
     uint64_t open = settings_end_.exchange(last, std::memory_order_relaxed);
     end_.compare_exchange_strong(open, last, std::memory_order_relaxed);
   }
+  // Leaves `step`, which ends, out of a window that has one step more for it. Returns false where too many steps were
+  // left out. Called by the thread that ends the steps, before the next one begins.
+  bool LeaveOut(uint64_t step) noexcept {
+    const size_t count = left_out_count_.load(std::memory_order_relaxed);
+    if (count == left_out_.size()) return false;
+    left_out_[count].store(step, std::memory_order_relaxed);
+    left_out_count_.store(count + 1, std::memory_order_release);
+    uint64_t last = settings_end_.load(std::memory_order_relaxed);
+    if (last == UINT64_MAX) return true;
+    settings_end_.store(last + 1, std::memory_order_relaxed);
+    end_.compare_exchange_strong(last, last + 1, std::memory_order_relaxed);
+    return true;
+  }
+  // Whether `step`, which has ended, was left out.
+  bool LeftOut(uint64_t step) const noexcept {
+    for (size_t i = left_out_count_.load(std::memory_order_acquire); i > 0; --i) {
+      const uint64_t one = left_out_[i - 1].load(std::memory_order_relaxed);
+      if (one <= step) return one == step;
+    }
+    return false;
+  }
   // Whether the user had stopped the measuring in `step`. Only the last stop is known.
   bool Stopped(uint64_t step) const noexcept {
     return step < stop_end_.load(std::memory_order_acquire) && step >= stop_begin_.load(std::memory_order_relaxed);
@@ -82,9 +105,12 @@ class Window {
     begin_.store(skip_, std::memory_order_relaxed);
     settings_end_.store(skip_and_steps_, std::memory_order_relaxed);
     end_.store(skip_and_steps_, std::memory_order_relaxed);
+    left_out_count_.store(0, std::memory_order_relaxed);
   }
 
  private:
+  static constexpr size_t kMostLeftOut = 256;
+
   uint64_t begin() const noexcept { return begin_.load(std::memory_order_relaxed); }
 
   const uint64_t skip_, skip_and_steps_;
@@ -98,6 +124,10 @@ class Window {
   // thread reads them. stop_end_ is released after stop_begin_ and acquired before it, so a thread that sees the end
   // of a new stop also sees its beginning.
   std::atomic<uint64_t> stop_begin_, stop_end_{UINT64_MAX};
+  // Steps that were left out, ascending. The thread that ends a step writes them; the writer acquires their number,
+  // and asks for steps only that it has seen end.
+  std::array<std::atomic<uint64_t>, kMostLeftOut> left_out_{};
+  std::atomic<size_t> left_out_count_{0};
   // What the user wants from the next step on. Any thread writes it, the one that ends a step reads it. Relaxed:
   // nothing else is handed over with it.
   std::atomic<bool> wanted_;

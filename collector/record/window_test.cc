@@ -88,6 +88,81 @@ TEST_F(TraceRecorderTest, TheWindowsEdgesAreExact) {
   for (const v1::Step& step : t.steps) EXPECT_EQ(step.measured(), step.index() >= 2 && step.index() < 5);
 }
 
+// Its launches are in no sum either, from whichever thread they came and whenever they left its ring, and the window
+// has as many steps as were asked for.
+TEST_F(TraceRecorderTest, AStepThatCompilesIsInNoSum) {
+  settings().skip = 1;
+  settings().steps = 2;
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k"), tried = r.Intern("tried");
+  for (uint64_t step = 0; step < 8; ++step) {
+    EXPECT_EQ(r.InWindow(), step >= 1 && step < 5) << step;
+    EXPECT_EQ(r.WindowIsOver(), step >= 5) << step;
+    const bool compiles = step == 0 || step == 1 || step == 3 || step == 6;
+    std::thread([&] { r.Record(MakeRecord(kernel, uint64_t{1} << (4 * step))); }).join();
+    r.Record(MakeRecord(kernel, uint64_t{1} << (4 * step)));
+    if (compiles) r.NoteCompilation();
+    for (size_t i = 0; compiles && i < LaunchRing::kUnits / 4; ++i) {
+      r.Record(MakeRecord(tried, 1));
+      if (i % 1000 == 0) r.WriteNow();  // the ring is half full
+    }
+    r.EndStep(8);
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 4u);
+  EXPECT_TRUE(t.Total("rf.time").sum == 2u * ((1u << 8) + (1u << 16)));
+  EXPECT_EQ(t.MeasuredSteps(), 2u);
+  for (const v1::Step& step : t.steps) EXPECT_EQ(step.measured(), step.index() == 2 || step.index() == 4);
+  EXPECT_EQ(t.run.process().compiling_steps(), 2u);
+}
+
+// Five launches in two steps of an estimate, of which the writer sees some before the first one ends.
+void TwoSteps(Recorder& r, bool first_compiles) {
+  RunFacts facts;
+  facts.source = SourceKind::kEstimated;
+  r.UpdateFacts(facts);
+  r.Activate();
+  const LaunchRecord record = MakeRecord(r.Intern("k"), 1);
+  for (int i = 0; i < 3; ++i) {
+    r.Record(record);
+    r.WriteNow();
+  }
+  if (first_compiles) r.NoteCompilation();
+  r.Record(record);
+  r.EndStep(1);
+  r.Record(record);
+  r.EndStep(1);
+}
+
+// Launches of the first step that the reader takes out.
+uint64_t NamedLaunches(const TraceContent& t) {
+  uint64_t named = 0;
+  for (const v1::Chunk& chunk : t.chunks) {
+    for (const v1::StepLaunches& said : chunk.step_launches()) {
+      EXPECT_EQ(said.step(), 0u);
+      named += said.launches(0);
+    }
+  }
+  return named;
+}
+
+// What is launched before the first step ends is written at once, so that a program that never ends one has it.
+TEST_F(TraceRecorderTest, AFirstStepThatCompilesHasItsLaunchesNamed) {
+  TwoSteps(recorder(), true);
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.MeasuredSteps(), 1u);
+  EXPECT_EQ(NamedLaunches(t), t.Launches() - 1);
+}
+
+TEST_F(TraceRecorderTest, AFirstStepThatCompilesNothingIsMeasured) {
+  TwoSteps(recorder(), false);
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.MeasuredSteps(), 2u);
+  EXPECT_EQ(t.Launches(), 5u);
+  EXPECT_EQ(NamedLaunches(t), 0u);
+}
+
 TEST_F(TraceRecorderTest, WithoutStepsTheWindowStaysOpen) {
   settings().skip = 1;
   Recorder& r = recorder();

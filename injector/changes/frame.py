@@ -87,6 +87,8 @@ def at(where):
 
 _root_functions, _known, _quiet_calls = [], set(), [0]
 _backward_functions, _step_functions = [], []
+# Whether torch.compile traces what runs, where torch can tell.
+_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 # After so many calls of models of which none was new, nobody looks for new ones any more: a hook on every module has a cost.
 _CALLS_WITHOUT_NEW = 8
 
@@ -106,6 +108,8 @@ def _look_for_roots():
     handle = None
 
     def before_module(module, arguments):
+        if _is_compiling():  # what counts calls would be compiled anew for each of them
+            return None
         if id(module) in _known:
             if id(module) in _roots:
                 _quiet_calls[0] += 1

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collector/compiled_code.h"
+#include "collector/site.h"
 #include "injector/python/graph_breaks.h"
 #include "injector/python/modules.h"
 #include "injector/python/parameter_layers.h"
@@ -18,6 +19,7 @@
 #include "injector/python/ref.h"
 #include "operators/generated_code.h"
 #include "operators/op_call.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject {
 namespace {
@@ -304,6 +306,8 @@ void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept try
   const char* text = python.PyUnicode_AsUTF8(source.get());
   if (text == nullptr) return DropError(python);
   if (!IsGeneratedCode(text)) return;
+  // What is validated is in no step.
+  if (CurrentSite().phase != Phase::kEval) g.recorder->NoteCompilation();
   OnGraphLoaded(python);
   Ref path = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 1));
   if (!path.IsInstance(python.PyUnicode_Type)) return;

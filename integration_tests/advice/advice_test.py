@@ -51,7 +51,8 @@ for name in pair_runs.PAIRS:
 
 # What `rfinject try` has to make of the program with the fault, so that it does what the mended one does.
 TRIED = {"optimizer-fused": "optimizer-fused", "optimizer-foreach": "optimizer-foreach", "tf32": "tf32", "autocast": "autocast",
-         "autocast-convolutions": "autocast", "set-to-none": "set-to-none", "slow-loader": "loader-workers=8"}
+         "autocast-convolutions": "autocast", "set-to-none": "set-to-none", "slow-loader": "loader-workers=8",
+         "torch-compile": "compile"}
 # GPU time is computed; the clock is that of this machine.
 OF_GPU_TIME, OF_THE_CLOCK = 0.05, pair_runs.TOLERANCE
 
@@ -64,7 +65,7 @@ def check_tried(self, program):
         [pair_runs.RFINJECT, "try", "--estimate", pair_runs.GPU, "--estimate-on",
          "virtual-gpu" if pair_runs.has_virtual_gpu() else "cpu", "--in-place", "--skip", "1", "--steps", "2", "--format", "json",
          TRIED[program], pair_runs.PYTHON, "-B", f"{program}.py", "fault"], cwd=pair_runs.HERE / "pairs", capture_output=True,
-        text=True, timeout=pair_runs.TIMEOUT_S, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        text=True, timeout=pair_runs.TIMEOUT_S, env={**os.environ, "OMP_NUM_THREADS": "1", **pair_runs.compiling(self.folder)})
     self.assertEqual(done.returncode, 0, done.stderr)
     before, after = json.loads(done.stdout)["trials"]
     won_ms = ((before["clock_ns"] - after["clock_ns"]) if by_clock else after["won_ns"]) / 1e6

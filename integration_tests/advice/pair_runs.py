@@ -44,6 +44,7 @@ PAIRS = {
     "channels-of-8": ("channels-of-8", True, 1),
     "recompute": ("recompute", False, 1),
     "set-to-none": ("set-to-none", False, 1),
+    "torch-compile": ("torch-compile", True, 1),
     "larger-batch": ("larger-batch", False, 4),  # its batch is four times as large
     "slow-loader": ("slow-loader", True, 1),
     "host-waits": ("host-waits", True, 1),
@@ -72,12 +73,17 @@ def has_virtual_gpu():
     return bool(said.strip()) and (pathlib.Path(RFINJECT).parents[1] / "lib/virtual_gpu" / runtime).exists()
 
 
+def compiling(folder):
+    """Variables by which torch.compile compiles in the program's own process, and keeps what it made in `folder`."""
+    return {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor"}
+
+
 def run_all(programs, gpu, folder):
     """Runs both of each pair, in one process that has imported torch and its children; the traces by program and which."""
     environment = {key: value for key, value in os.environ.items()
                    if key == "RFINJECT_LIBRARY" or not key.startswith(("RFINJECT", "LD_PRELOAD", "CUDA_"))}
     # A command built with AddressSanitizer refuses to start after a preloaded library otherwise.
-    environment |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **compiling(folder),
                     "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
     out = pathlib.Path(folder) / "traces"
     run = subprocess.run([RFINJECT, "--estimate", gpu, "--skip", "1", "--estimate-on",

@@ -1,9 +1,9 @@
 #include "cli/report/advice/facts.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "cli/report/advice/signature_shapes.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
@@ -84,6 +84,10 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kBreak, "break_ns",
      "at most what it takes to write these once more and to read them again, in training their gradients, too",
      kNeedsBytes},
+    {Fact::kChainLaunches, "chain_launches",
+     "launches of element-wise operators that a layer runs one after the other", kNeedsEstimate},
+    {Fact::kChains, "chains_ns", "what they take", kNeedsEstimate},
+    {Fact::kChainsFused, "chains_fused_ns", "the same with one kernel for each chain of them", kNeedsEstimate},
 }};
 static_assert(
     [] {
@@ -136,38 +140,6 @@ bool HasFp64Tensor(std::string_view signature) {
     if (!signature.substr(at).starts_with("f64[]")) return true;
   }
   return false;
-}
-
-struct SignatureShape {
-  double elements = 1;
-  double first = 1, last = 1;  // dimensions
-  size_t rank = 0;
-};
-// The tensors of a signature; lists are left out.
-std::vector<SignatureShape> ShapesOf(std::string_view signature) {
-  std::vector<SignatureShape> shapes;
-  constexpr size_t kMostShapes = 8;
-  while (!signature.empty() && shapes.size() < kMostShapes) {
-    const size_t end = std::min(signature.find(' '), signature.size());
-    const std::string_view token = signature.substr(0, end);
-    signature.remove_prefix(std::min(end + 1, signature.size()));
-    const size_t open = token.find('[');
-    if (open == std::string_view::npos || !token.ends_with(']')) continue;
-    SignatureShape shape;
-    const char* at = token.data() + open + 1;
-    const char* const last = token.data() + token.size() - 1;
-    while (at < last) {
-      double size = 0;
-      const auto [next, error] = std::from_chars(at, last, size);
-      if (error != std::errc() || !(size >= 0)) break;
-      if (shape.rank++ == 0) shape.first = size;
-      shape.last = size;
-      shape.elements *= size;
-      at = next < last ? next + 1 : next;
-    }
-    shapes.push_back(shape);
-  }
-  return shapes;
 }
 
 Precision MostFlop(const FlopByPrecision& flop) {
@@ -303,6 +275,7 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
     add(Fact::kZeroGrad, ns);
   }
   if (Contains(key.node, "AccumulateGrad") && IsAny(op, {"add_", "add"})) add(Fact::kAccumulate, ns);
+  if (what_if_.has_model()) chains_.Add(key, op, launches, ns);
   if (!key.layer.model.empty() && what_if_.has_model() && sums.launches > 0) {
     attention_[key.layer].push_back({&key, ns, sums.total_flop() / launches, launches, MostFlop(sums.flop())});
   }
@@ -494,9 +467,13 @@ FactValues FactCollector::Values(const Report& report) const {
   const Attention attention = FindAttention();
   set(Fact::kAttention, attention.ns / steps);
   set(Fact::kAttentionFused, attention.fused_ns / steps);
+  const ElementwiseChains::Times chains = chains_.Find(run_, what_if_);
+  set(Fact::kChainLaunches, chains.launches / steps);
+  set(Fact::kChains, chains.ns / steps);
+  set(Fact::kChainsFused, chains.fused_ns / steps);
   if (!what_if_.has_model()) {
-    for (const Fact fact :
-         {Fact::kAttention, Fact::kAttentionFused, Fact::kLargerBatch, Fact::kUnaligned, Fact::kAligned})
+    for (const Fact fact : {Fact::kAttention, Fact::kAttentionFused, Fact::kLargerBatch, Fact::kUnaligned,
+                            Fact::kAligned, Fact::kChainLaunches, Fact::kChains, Fact::kChainsFused})
       forget(fact);
   }
   if (!measured) forget(Fact::kTransposes);

@@ -21,6 +21,7 @@
 #include "cli/model/expected.h"
 #include "cli/model/roofline.h"
 #include "cli/profile/profile.h"
+#include "cli/report/advice/chains.h"
 #include "cli/report/advice/what_if.h"
 #include "cli/report/quantity.h"
 
@@ -73,6 +74,9 @@ enum class Fact : uint8_t {
   kGraphBreaks,
   kBreakBytes,
   kBreak,
+  kChainLaunches,
+  kChains,
+  kChainsFused,
   kEnd,
 };
 inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kEnd);
@@ -142,6 +146,7 @@ class FactCollector {
   uint64_t cast_biases_ = 0;
   std::map<LayerKey, std::vector<AttentionPart>> attention_;
   std::map<UsualKey, Usual> usual_;  // of a recording
+  ElementwiseChains chains_;
 };
 
 }  // namespace rfinject::cli

@@ -242,5 +242,36 @@ TEST_F(Facts, WhatIsSlowerThanUsual) {
   EXPECT_LT(beyond, kLongNs);
 }
 
+// x * sigmoid(1.7 x), spelled out.
+TEST_F(Facts, ElementwiseOperatorsOfALayerAreAChain) {
+  run_->models["Net"].parameters = 1;
+  run_->layers[{"Net", "act"}] = {};
+  const std::string shape = "f32[4096,2048]";
+  constexpr uint64_t kBytes = 4 * 4096 * 2048;
+  Add(Phase::kForward, "act", "aten::mul", shape + " f32[]", 2 * kBytes);
+  Add(Phase::kForward, "act", "aten::sigmoid", shape, 2 * kBytes);
+  Add(Phase::kForward, "act", "aten::mul", shape + " " + shape, 3 * kBytes);
+  EXPECT_EQ(Of(Fact::kChainLaunches), 3);
+  const double forward = Of(Fact::kChains), fused = Of(Fact::kChainsFused);
+  EXPECT_NEAR(fused / forward, 2.0 / 7, 0.05);
+  // A product in between, or children that may have one.
+  Add(Phase::kForward, "act", "aten::addmm", "f32[8] f32[8,8] f32[8,8]", 1000);
+  EXPECT_EQ(Of(Fact::kChainLaunches), 0);
+  run_->launches.erase(key_);
+  run_->layers[{"Net", "act.fc"}] = {};
+  EXPECT_EQ(Of(Fact::kChainLaunches), 0);
+}
+
+TEST_F(Facts, OneOperatorAndALossAreNoChain) {
+  run_->models["Net"].parameters = 1;
+  Add(Phase::kForward, "act", "aten::relu", "f32[4096,2048]", 2 * 4 * 4096 * 2048);
+  Add(Phase::kForward, "act", "aten::relu", "f32[1024,2048]", 2 * 4 * 1024 * 2048);
+  EXPECT_EQ(Of(Fact::kChainLaunches), 0);
+  Add(Phase::kForward, "act", "aten::neg", "f32[4096,2048]", 2 * 4 * 4096 * 2048);
+  EXPECT_EQ(Of(Fact::kChainLaunches), 3);
+  run_->models["Net"].parameters = 0;
+  EXPECT_EQ(Of(Fact::kChainLaunches), 0);
+}
+
 }  // namespace
 }  // namespace rfinject::cli

@@ -114,6 +114,7 @@ void LeaveUntrainedOut(RunState* state) {
   state->step_times.clear();
   state->durations.clear();
   state->step_launches.clear();
+  state->left_out_steps.clear();
   state->last_steps.clear();
 }
 

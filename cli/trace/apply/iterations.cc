@@ -38,8 +38,13 @@ void Say(std::string text, Run* run) {
                     "a number of --steps that is a multiple of an iteration's cuts none"}] = 1;
 }
 
+void TakeOutStep(uint64_t step, RunState* of, State* state) {
+  for (const auto& [place, launches] : of->step_launches[step]) TakeOut(launches, &state->keys[place]);
+}
+
 // Adds the last steps, without those behind the last complete iteration where it is known what these launched.
 void FinishStepsOf(RunState* of, State* state) {
+  for (const uint64_t step : of->left_out_steps) TakeOutStep(step, of, state);
   const bool known = !of->step_kinds.empty() && of->step_kinds.front().calls != 0;
   const uint64_t period = known ? StepsOfIteration(of->step_kinds) : 1;
   uint64_t steps = of->run.steps.steps;
@@ -57,7 +62,7 @@ void FinishStepsOf(RunState* of, State* state) {
       AddMeasuredStep(step, of);
       continue;
     }
-    for (const auto& [place, launches] : of->step_launches[step.index]) TakeOut(launches, &state->keys[place]);
+    TakeOutStep(step.index, of, state);
   }
   if (cut > 0) {
     Say(absl::StrCat("what was measured ends inside of an iteration, which has ", period,

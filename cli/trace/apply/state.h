@@ -71,6 +71,7 @@ struct RunState {
   // key's place in State::keys: some of them may be in no complete iteration.
   std::deque<trace::Step> last_steps;
   std::map<uint64_t, std::vector<std::pair<size_t, uint64_t>>> step_launches;
+  std::vector<uint64_t> left_out_steps;  // that are in step_launches, and are not measured
   // Run.untrained_steps and Run.untrained_keys.
   uint64_t untrained_steps = 0;
   uint32_t untrained_keys = 0;

@@ -63,6 +63,10 @@ absl::Status Apply(const v1::Step& message, const Record& record, State* state) 
     return absl::OkStatus();
   }
   if (run->step_kinds.size() < kMostStepsLookedAt) run->step_kinds.push_back({step.kind, step.optimizer});
+  if (!step.measured && run->step_launches.contains(step.index)) {
+    run->left_out_steps.push_back(step.index);
+    return state->Charge(sizeof(step.index), record);
+  }
   if (!step.measured) return absl::OkStatus();
   run->last_steps.push_back(step);
   if (run->last_steps.size() < kMostStepsOfIteration) return state->Charge(sizeof(trace::Step), record);

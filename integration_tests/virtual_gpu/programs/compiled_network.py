@@ -18,23 +18,34 @@ def convolution(kind, inputs, outputs, stride=2, padding=1):
     return kind(inputs, outputs, 4, stride, padding, bias=False)
 
 
-class Generator(nn.Sequential):
+class Generator(nn.Module):
+    """As people write it, with a forward of its own. Two networks that share one, as classes derived from nn.Sequential do,
+    are one function to Dynamo, whose sizes change with each call of the other network."""
+
     def __init__(self, width=32):
+        super().__init__()
         parts, channels = [], 100
         for i, factor in enumerate((8, 4, 2, 1)):
             parts += [convolution(nn.ConvTranspose2d, channels, factor * width, *((1, 0) if i == 0 else (2, 1))),
                       nn.BatchNorm2d(factor * width), nn.ReLU(True)]
             channels = factor * width
-        super().__init__(*parts, convolution(nn.ConvTranspose2d, width, 3), nn.Tanh())
+        self.main = nn.Sequential(*parts, convolution(nn.ConvTranspose2d, width, 3), nn.Tanh())
+
+    def forward(self, noise):
+        return self.main(noise)
 
 
-class Discriminator(nn.Sequential):
+class Discriminator(nn.Module):
     def __init__(self, width=32):
+        super().__init__()
         parts = [convolution(nn.Conv2d, 3, width), nn.LeakyReLU(0.2, True)]
         for factor in (1, 2, 4):
             parts += [convolution(nn.Conv2d, factor * width, 2 * factor * width), nn.BatchNorm2d(2 * factor * width),
                       nn.LeakyReLU(0.2, True)]
-        super().__init__(*parts, convolution(nn.Conv2d, 8 * width, 1, 1, 0), nn.Sigmoid(), nn.Flatten(0))
+        self.main = nn.Sequential(*parts, convolution(nn.Conv2d, 8 * width, 1, 1, 0), nn.Sigmoid(), nn.Flatten(0))
+
+    def forward(self, images):
+        return self.main(images)
 
 
 def dcgan():
