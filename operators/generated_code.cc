@@ -375,7 +375,7 @@ class Reader {
     for (const bool is_operator : {true, false}) {
       for (const std::string_view name : scheduled->nodes) {
         const std::string_view op = nodes_.OperatorOf(name);
-        if (is_operator && (op.empty() || CountWord(line, "", op.substr(op.find("::") + 2)) == 0)) continue;
+        if (is_operator && (op.empty() || CountWord(line, ".", op.substr(op.find("::") + 2)) == 0)) continue;
         if (is_operator) {
           counted_.insert(name);
           unfinished_.insert(name);

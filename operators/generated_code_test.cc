@@ -190,6 +190,20 @@ TEST(GeneratedCode, WhatIsLeftOfAnOperatorIsOfItsLayer) {
   EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"c.act", "ReLU"}}));
 }
 
+TEST(GeneratedCode, ABufferThatIsCalledAsAnOperatorIsNone) {
+  std::string text = kModule;
+  text.replace(text.find("mm(buf0"), 7, "mm(relu");
+  const std::string node = " : Tensor \"f32[256, 512]\" = call_function[target=torch.ops.aten.";
+  const GeneratedCode code =
+      ReadGeneratedCode(text, "%relu_1" + node + "relu.default](args = (%x,), kwargs = {})\n%mm" + node +
+                                  "mm.default](args = (%relu_1, %y), kwargs = {})\n"
+                                  "layer\trelu_1\tb.act\tReLU\n"
+                                  "layer\tmm\tb.fc\tLinear\n"
+                                  "kernel\textern\tmm\trelu_1,mm\tbuf1\t\n");
+  ASSERT_EQ(code.calls.size(), 6u);
+  EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
+}
+
 // Torch 2.6 names no source nodes in a backward, 2.9 those that came from the forward, 2.15 all.
 TEST(GeneratedCode, KernelsAreFoundWhicheverSourcesTheirCommentsName) {
   const std::string graph =
