@@ -33,7 +33,7 @@ bool Pending::MayCompile() const { return steps_seen_ == 0 && definitions_->fact
 
 bool Pending::MayBeCut(uint64_t step) const {
   if (window_->Ends()) return window_->IsNearEnd(step);
-  return kinds_differ_ || steps_seen_ < Window::kStepsNearEnd;
+  return window_->KindsDiffer();
 }
 
 void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches) {
@@ -153,9 +153,6 @@ void Pending::AddDrop(std::string_view what, uint64_t count) {
 }
 
 void Pending::AddStep(const StepRecord& step) {
-  const std::pair kind(step.kind, step.optimizer);
-  kinds_differ_ = kinds_differ_ || first_kind_.value_or(kind) != kind;
-  first_kind_ = first_kind_.value_or(kind);
   if (step.index < steps_seen_) return steps.Keep(step);
   early_steps_.push_back(step);
 }
@@ -172,8 +169,6 @@ void Pending::TurnToTraining() {
   steps.summed = {};
   step_launches.clear();
   recent_launches_.clear();
-  first_kind_.reset();
-  kinds_differ_ = false;
   definitions_->facts.untrained_steps = training_from_;
   definitions_->facts.untrained_keys = table.size();
   table.BeginAnew();
@@ -219,7 +214,7 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
 void Pending::SettleWhatRan() {
   for (const uint32_t graph : graphs.Unsettled()) SettleGraph(graph, false);
   TakeRunningBatch();
-  if (kinds_differ_) step_launches.merge(recent_launches_);
+  step_launches.merge(recent_launches_);
   bool began = false;
   uint64_t launches = 0;
   running_step_.ForEachChanged([&](const LaunchTable::Key& key) {

@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 
 #include "collector/definitions.h"
 #include "collector/memory_peak.h"
@@ -122,11 +121,9 @@ class Pending {
   uint64_t training_from_ = 0;
   bool drained_ = false, holds_back_ = false;
   // What step_launches gets when the recording ends, where nothing says before which step will be the last. Kept only
-  // of loops whose steps differ, after the first ones: other loops have no iteration that could be cut.
+  // of loops whose steps differ: other loops have no iteration that could be cut.
   LaunchesByStep recent_launches_;
   StepRecord waits_behind_;
-  std::optional<std::pair<uint32_t, uint32_t>> first_kind_;  // kind and optimizer of the first step
-  bool kinds_differ_ = false;
   // Steps whose launches may still lie in a ring, because they ended after steps_seen_ was read. They wait for the
   // next look: the file gets a step and its launches at once.
   std::deque<StepRecord> early_steps_;

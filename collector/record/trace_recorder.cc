@@ -196,6 +196,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
   step.samples = samples_in_step;
   if (step.measured) measured_steps_.fetch_add(1, std::memory_order_relaxed);
   notes_.TakeInto(&step);
+  state_.window.NoteKind(step.kind, step.optimizer);
   clock_.AddWaits(&step);
   batches_before_.store(state_.progress.batches(), std::memory_order_relaxed);
   LaunchRing* ring = rings_.HasThread() ? Rings::RingOfThread() : AcquireRing();

@@ -32,6 +32,15 @@ class Window {
 
   // Whether --skip and --steps let `step` be measured.
   bool InSettings(uint64_t step) const noexcept { return step >= begin() && step < end(); }
+  // Tells what the step that ends is (Step.kind and Step.optimizer). Called by the thread that ends the steps.
+  void NoteKind(uint32_t kind, uint32_t optimizer) noexcept {
+    const uint64_t both = uint64_t{kind} << 32 | optimizer;
+    uint64_t first = 0;
+    if (both == 0 || first_kind_.compare_exchange_strong(first, both, std::memory_order_relaxed)) return;
+    if (first != both) kinds_differ_.store(true, std::memory_order_relaxed);
+  }
+  // Whether steps are of several kinds, so that an iteration may have several.
+  bool KindsDiffer() const noexcept { return kinds_differ_.load(std::memory_order_relaxed); }
   // Whether --steps says which step will be the last.
   bool Ends() const noexcept { return settings_end_.load(std::memory_order_relaxed) != UINT64_MAX; }
   // Whether `step` is one of the last of the window that --steps ends, within which an iteration may be cut.
@@ -102,6 +111,8 @@ class Window {
   void ResetInForkedChild() noexcept {
     stop_begin_.store(wanted() ? UINT64_MAX : 0, std::memory_order_relaxed);
     stop_end_.store(UINT64_MAX, std::memory_order_relaxed);
+    first_kind_.store(0, std::memory_order_relaxed);
+    kinds_differ_.store(false, std::memory_order_relaxed);
     begin_.store(skip_, std::memory_order_relaxed);
     settings_end_.store(skip_and_steps_, std::memory_order_relaxed);
     end_.store(skip_and_steps_, std::memory_order_relaxed);
@@ -128,6 +139,10 @@ class Window {
   // and asks for steps only that it has seen end.
   std::array<std::atomic<uint64_t>, kMostLeftOut> left_out_{};
   std::atomic<size_t> left_out_count_{0};
+  // The thread that ends the steps writes them, the writer reads kinds_differ_. Relaxed: what is launched in later
+  // steps reaches the writer after it.
+  std::atomic<uint64_t> first_kind_{0};
+  std::atomic<bool> kinds_differ_{false};
   // What the user wants from the next step on. Any thread writes it, the one that ends a step reads it. Relaxed:
   // nothing else is handed over with it.
   std::atomic<bool> wanted_;
