@@ -61,7 +61,8 @@ uint64_t Solve(const OpCall& call, size_t matrix, size_t right, uint64_t per) {
   return SaturatingMultiply(of.batch, Part(per, 1, of.n, of.n, Columns(*b, of)));
 }
 
-// linalg_lstsq(A, B): the factorisation, and of each column on the right its product with Q and a triangle's solution.
+// linalg_lstsq(A, B): the factorisation, and of each column on the right its product with Q and a triangle's
+// solution.
 uint64_t LeastSquares(const OpCall& call, const Matrices& a) {
   const TensorView* right = InputTensor(call, 1);
   if (right == nullptr) return 0;

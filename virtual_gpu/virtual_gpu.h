@@ -208,7 +208,8 @@ void rfinject_virtual_gpu_changed(uint64_t address, size_t bytes);
 // `*value`: an operator reads there how much its kernels have found. Null: no longer.
 void rfinject_virtual_gpu_answer(const int64_t* value);
 
-// Whether there is such an answer: 1, and it is written to `value`. For a stand-in that is asked how much it has found.
+// Whether there is such an answer: 1, and it is written to `value`. For a stand-in that is asked how much it has
+// found.
 int rfinject_virtual_gpu_answered(int64_t* value);
 
 // Says once that `name` was called and is not there. Always returns `status`.

@@ -88,7 +88,7 @@ bool FrameBuilder::EncodeStatistics(wire::Encoder* out) {
 
 void FrameBuilder::EncodeStepLaunches(wire::Encoder* out) {
   const auto complete = [this](const auto& one) { return one.first < pending_->steps_seen(); };
-  auto& waiting = pending_->step_launches;
+  auto& waiting = pending_->step_launches.due;
   for (auto step = waiting.begin(); step != waiting.end() && complete(*step); step = waiting.erase(step)) {
     for (const auto& [id, launches] : step->second) {
       if (repeated_keys_.full()) repeated_keys_.EncodeOfStep(step->first, out);

@@ -39,11 +39,12 @@ bool Pending::MayBeCut(uint64_t step) const {
 void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches) {
   if (id == 0 || launches == 0 || identity.site.phase == Phase::kEval) return;
   if (window_->Ends() || MayCompile()) {
-    step_launches[step][id] += launches;
+    step_launches.due[step][id] += launches;
     return;
   }
-  recent_launches_[step][id] += launches;
-  while (recent_launches_.size() > Window::kStepsNearEnd) recent_launches_.erase(recent_launches_.begin());
+  auto& recent = step_launches.recent;
+  recent[step][id] += launches;
+  while (recent.size() > Window::kStepsNearEnd) recent.erase(recent.begin());
 }
 
 void Pending::DropRunningStep() {
@@ -167,8 +168,7 @@ void Pending::TurnToTraining() {
   batches += std::exchange(steps.summed.steps, 0);
   samples += std::exchange(steps.summed.samples, 0);
   steps.summed = {};
-  step_launches.clear();
-  recent_launches_.clear();
+  step_launches = {};
   definitions_->facts.untrained_steps = training_from_;
   definitions_->facts.untrained_keys = table.size();
   table.BeginAnew();
@@ -190,7 +190,7 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
   steps_seen_ = training_from_ != 0 ? std::min(finished, training_from_) : finished;
   holds_back_ = training_from_ != 0;
   if (steps_seen_ != before) drained_ = false;
-  if (before == 0 && steps_seen_ > 0 && !window_->LeftOut(0) && !window_->IsNearEnd(0)) step_launches.erase(0);
+  if (before == 0 && steps_seen_ > 0 && !window_->LeftOut(0) && !window_->IsNearEnd(0)) step_launches.due.erase(0);
   last = last && !holds_back_;
   batches_seen_ = progress->batches();
   for (size_t early = early_steps_.size(); early > 0; --early) {
@@ -214,7 +214,7 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
 void Pending::SettleWhatRan() {
   for (const uint32_t graph : graphs.Unsettled()) SettleGraph(graph, false);
   TakeRunningBatch();
-  step_launches.merge(recent_launches_);
+  step_launches.due.merge(step_launches.recent);
   bool began = false;
   uint64_t launches = 0;
   running_step_.ForEachChanged([&](const LaunchTable::Key& key) {
@@ -224,7 +224,7 @@ void Pending::SettleWhatRan() {
   });
   if (!began) {
     // The wait for the loss of the last step, as that of the step before is in this one.
-    const StepRecord waits = std::exchange(waits_behind_, {});
+    const StepRecord waits = std::exchange(steps.waits_behind, {});
     if (steps.last_is_timed && !window_->Ends()) steps.summed.Lengthen(waits);
     return TakeRunningStep();
   }

@@ -32,14 +32,22 @@ struct PendingSteps {
   std::deque<StepRecord> single;
   uint64_t singles = 0;  // in the file, or in `single`
   bool near_limit = false, last_is_timed = false;
+  // What the program waited for behind its last step: `gpu_wait_ns` and `gpu_busy_ns`.
+  StepRecord waits_behind;
   SummedSteps summed;
 
   void Keep(const StepRecord& step);
   void Sum(const StepRecord& step);
 };
 
-// By step, and by launch key.
-using LaunchesByStep = std::map<uint64_t, std::map<uint32_t, uint64_t>>;
+// What was launched in single steps, by step and by launch key (StepLaunches).
+struct NotedLaunches {
+  using ByStep = std::map<uint64_t, std::map<uint32_t, uint64_t>>;
+  ByStep due;  // in the file at the end of the step
+  // Due when the recording ends, where nothing says before which step will be the last. Kept only of loops whose
+  // steps differ: other loops have no iteration that could be cut.
+  ByStep recent;
+};
 
 class Pending {
  public:
@@ -72,17 +80,14 @@ class Pending {
   // Whether the writer may read launches of `position`. Those of a step that runs wait for its end in the ring, where
   // there is room for them: from there they come into the table without a second one in between.
   bool MayLeaveRing(const RingPosition& position, bool half_full) const;
-  // Keeps what the program waited for behind its last step: `waits.gpu_wait_ns` and `gpu_busy_ns`.
-  void NoteWaitsBehind(const StepRecord& waits) { waits_behind_ = waits; }
   // Decides what becomes of a step that did not end. Called when the recording is over.
   void SettleWhatRan();
 
   // What the next frames are made of (FrameBuilder).
   LaunchTable table;
   StepSums step_sums;
-  // What was launched in the last steps of the recording, and in the first step of an estimate while it runs
-  // (StepLaunches).
-  LaunchesByStep step_launches;
+  // Of the last steps of the recording, and of the first step of an estimate while it runs.
+  NotedLaunches step_launches;
   PendingSteps steps;
   uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
   uint64_t most_samples = 0;          // of one batch so far
@@ -120,10 +125,6 @@ class Pending {
   // The first step of the training, while launches of steps before it may still lie in rings; then 0.
   uint64_t training_from_ = 0;
   bool drained_ = false, holds_back_ = false;
-  // What step_launches gets when the recording ends, where nothing says before which step will be the last. Kept only
-  // of loops whose steps differ: other loops have no iteration that could be cut.
-  LaunchesByStep recent_launches_;
-  StepRecord waits_behind_;
   // Steps whose launches may still lie in a ring, because they ended after steps_seen_ was read. They wait for the
   // next look: the file gets a step and its launches at once.
   std::deque<StepRecord> early_steps_;

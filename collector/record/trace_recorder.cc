@@ -2,6 +2,7 @@
 
 #include "collector/last_words.h"
 #include "collector/safe_write.h"
+#include "collector/step_waits.h"
 
 namespace rfinject {
 
@@ -257,7 +258,7 @@ void TraceRecorder::NoteWaitsBehindLastStep() noexcept {
   StepRecord waits;
   clock_.AddWaits(&waits);
   if ((waits.watched & kGpuWaits) == 0 || waits.gpu_wait_ns == 0) return;
-  Locked([&](Definitions&, Pending& pending) { pending.NoteWaitsBehind(waits); });
+  Locked([&](Definitions&, Pending& pending) { pending.steps.waits_behind = waits; });
 }
 
 void TraceRecorder::Finish(std::string_view reason) noexcept {

@@ -19,7 +19,6 @@
 #include "injector/python/ref.h"
 #include "operators/generated_code.h"
 #include "operators/op_call.h"
-#include "proto/wire/vocabulary.h"
 
 namespace rfinject {
 namespace {

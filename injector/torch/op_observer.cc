@@ -346,7 +346,7 @@ void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Rec
        .autocast = symbols.autocast,
        .layout = layouts.record,
        .reader = OperandReader(layouts.tensor, layouts.value, symbols.undefined_tensor,
-                                 SparseReader(symbols.torch, layouts.tensor)),
+                               SparseReader(symbols.torch, layouts.tensor)),
        .recorder = &recorder,
        .source = &source};
   symbols.add_global_callback(abi::MakeCallback(RecordScope::kFunction, OnStart, OnEnd, true));

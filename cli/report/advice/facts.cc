@@ -389,6 +389,14 @@ void FactCollector::AddWaits(const Report& report, FactValues* values) {
   if (report.step_host_ns > 0) (*values)[static_cast<size_t>(Fact::kHost)] = report.step_host_ns;
 }
 
+void FactCollector::AddChains(double steps, FactValues* values) const {
+  const ElementwiseChains::Times chains = chains_.Find(run_, what_if_);
+  const auto set = [values](Fact fact, double value) { (*values)[static_cast<size_t>(fact)] = value; };
+  set(Fact::kChainLaunches, chains.launches / steps);
+  set(Fact::kChains, chains.ns / steps);
+  set(Fact::kChainsFused, chains.fused_ns / steps);
+}
+
 void FactCollector::AddBeyondUsual(double steps, FactValues* values) const {
   constexpr double kBeyond = 1.25;  // expected times are right within that for most operators
   double beyond = 0;
@@ -467,10 +475,7 @@ FactValues FactCollector::Values(const Report& report) const {
   const Attention attention = FindAttention();
   set(Fact::kAttention, attention.ns / steps);
   set(Fact::kAttentionFused, attention.fused_ns / steps);
-  const ElementwiseChains::Times chains = chains_.Find(run_, what_if_);
-  set(Fact::kChainLaunches, chains.launches / steps);
-  set(Fact::kChains, chains.ns / steps);
-  set(Fact::kChainsFused, chains.fused_ns / steps);
+  AddChains(steps, &values);
   if (!what_if_.has_model()) {
     for (const Fact fact : {Fact::kAttention, Fact::kAttentionFused, Fact::kLargerBatch, Fact::kUnaligned,
                             Fact::kAligned, Fact::kChainLaunches, Fact::kChains, Fact::kChainsFused})

@@ -124,6 +124,7 @@ class FactCollector {
 
   void AddGraphBreaks(const Report& report, FactValues* values) const;
   void AddBeyondUsual(double steps, FactValues* values) const;
+  void AddChains(double steps, FactValues* values) const;
   void AddOptimizer(std::string_view op, const Sums& sums);
   void AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums);
   static void AddWaits(const Report& report, FactValues* values);
