@@ -55,6 +55,12 @@ class Matrices(unittest.TestCase):
         flop = {(row["phase"], row["op"]): row["model_flop"] for row in run.report("op")["rows"]}
         self.assertEqual(flop["forward", "aten::addmm"], 3 * 2 * (width + 3) * edges)
 
+    def test_all_values_of_a_large_graph_are_the_cpus(self):
+        size = 400, 8000, 32
+        runs = [self.run_program("sparse.py", device, *size, options=("--values", "all")) for device in ("cuda", "cpu")]
+        self.assertEqual(*(run.out.splitlines() for run in runs))
+        self.assertNotIn("not computed", runs[0].err)
+
 
 if __name__ == "__main__":
     if reason := why_no_virtual_gpu(LIBRARIES):
