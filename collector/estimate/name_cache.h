@@ -22,7 +22,7 @@ class NameCache {
   };
 
   bool Find(uint64_t hash, Ids& ids) const {
-    const Entry& entry = entries_[hash % kEntries];
+    const Entry& entry = entries_[PlaceOf(hash)];
     const uint64_t packed = entry.ids.load(std::memory_order_relaxed);
     if (packed == 0 || (entry.check.load(std::memory_order_relaxed) ^ packed) != hash) return false;
     ids = {static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)};
@@ -31,7 +31,7 @@ class NameCache {
 
   void Store(uint64_t hash, Ids ids) {
     const uint64_t packed = static_cast<uint64_t>(ids.kernel) << 32 | ids.signature;
-    Entry& entry = entries_[hash % kEntries];
+    Entry& entry = entries_[PlaceOf(hash)];
     entry.ids.store(packed, std::memory_order_relaxed);
     entry.check.store(hash ^ packed, std::memory_order_relaxed);
   }
@@ -39,6 +39,9 @@ class NameCache {
  private:
   // A training step of the larger torchvision models has some hundred different signatures.
   static constexpr size_t kEntries = 8192;
+  // The low bits of a product, which some hashes are, depend on the low bits of its factors alone. Addresses have
+  // mostly zeros there.
+  static size_t PlaceOf(uint64_t hash) { return (hash ^ hash >> 32) % kEntries; }
   struct Entry {
     std::atomic<uint64_t> ids{0};
     std::atomic<uint64_t> check{0};
