@@ -23,6 +23,16 @@ void MemoryWatch::KeepIfPeak(uint32_t index, Device* device) {
   device->peak = std::move(peak);
 }
 
+size_t MemoryWatch::PlaceOf(const Site& site, Device* device) {
+  const std::pair key(site.layer, site.phase);
+  if (device->bytes.empty() || key != device->latest.first) {
+    const auto [place, is_new] = device->place_of.try_emplace(key, device->bytes.size());
+    if (is_new) device->bytes.push_back(0);
+    device->latest = *place;
+  }
+  return device->latest.second;
+}
+
 void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint64_t reserved, const Site& site,
                            uint64_t step) noexcept {
   if (bytes == 0) return;
@@ -34,19 +44,18 @@ void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint
   if (lost_) return;
   try {
     Device& device = devices_[index];
-    const auto known = device.pieces.find(address);
-    if (known != device.pieces.end()) {
+    auto next = device.pieces.lower_bound(address);
+    if (const auto known = next; known != device.pieces.end() && known->first == address) {
       // The piece was taken back, or is given out again although its return was not told.
       KeepIfPeak(index, &device);
       device.bytes[known->second.place] -= known->second.bytes;
       device.allocated -= known->second.bytes;
-      device.pieces.erase(known);
+      next = device.pieces.erase(known);
     }
     if (bytes < 0) return;
-    const auto [place, is_new] = device.place_of.try_emplace({site.layer, site.phase}, device.bytes.size());
-    if (is_new) device.bytes.push_back(0);
-    device.pieces.emplace(address, Piece{static_cast<uint64_t>(bytes), place->second});
-    device.bytes[place->second] += static_cast<uint64_t>(bytes);
+    const size_t place = PlaceOf(site, &device);
+    device.pieces.emplace_hint(next, address, Piece{static_cast<uint64_t>(bytes), place});
+    device.bytes[place] += static_cast<uint64_t>(bytes);
     device.allocated += static_cast<uint64_t>(bytes);
     device.reserved = reserved;
     device.step = step;

@@ -50,6 +50,7 @@ class MemoryWatch {
   struct Device {
     std::map<uint64_t, Piece> pieces;                       // by address
     std::map<std::pair<uint32_t, Phase>, size_t> place_of;  // layer and phase
+    std::pair<std::pair<uint32_t, Phase>, size_t> latest;   // of place_of: a layer allocates several pieces in a row
     std::vector<uint64_t> bytes;                            // by place
     uint64_t allocated = 0, reserved = 0, step = 0;         // when it grew last
     MemoryPeak peak;                                        // what was refused is not in it yet
@@ -59,6 +60,8 @@ class MemoryWatch {
   // Keeps what is allocated now if it is the most so far. This is called before memory is taken back, so that nothing
   // is copied at each allocation on the way up.
   static void KeepIfPeak(uint32_t index, Device* device);
+  // The number of the site's layer and phase. May throw std::bad_alloc.
+  static size_t PlaceOf(const Site& site, Device* device);
 
   Mutex lock_;
   std::map<uint32_t, Device> devices_ RFINJECT_GUARDED_BY(lock_);
