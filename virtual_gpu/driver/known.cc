@@ -18,29 +18,59 @@ std::map<uintptr_t, uintptr_t>& Ends() {
   return *ends;
 }
 
-// Whether something was ever known in a stretch of 2 MiB, which is what PyTorch's allocator gives its small tensors.
-// Stretches that are 128 GiB apart share a place.
-constexpr unsigned kStretchBits = 21;
-std::array<std::atomic<bool>, size_t{1} << 16>& Stretches() {
-  static constinit std::array<std::atomic<bool>, size_t{1} << 16> stretches{};
-  return stretches;
-}
+// Whether something was ever known in a stretch of so much memory: a bit for each. Stretches that are as many apart
+// as there are bits share one.
+template <unsigned kBits, size_t kStretches>
+class Stretches {
+ public:
+  bool Has(uintptr_t begin, size_t bytes) const {
+    return !ForWords(begin, bytes, [this](size_t word, uint64_t bits) {
+      return (words_[word].load(std::memory_order_relaxed) & bits) == 0;
+    });
+  }
+  void Add(uintptr_t begin, size_t bytes) {
+    ForWords(begin, bytes, [this](size_t word, uint64_t bits) {
+      words_[word].fetch_or(bits, std::memory_order_relaxed);
+      return true;
+    });
+  }
+
+ private:
+  static constexpr size_t kWordBits = 64;
+
+  // Calls `visit(word, bits)` for the words that the stretches' bits lie in, until it returns false. Returns whether
+  // it never did.
+  template <typename Visit>
+  static bool ForWords(uintptr_t begin, size_t bytes, const Visit& visit) {
+    const uintptr_t last = (begin + bytes - 1) >> kBits;
+    uintptr_t at = begin >> kBits;
+    if (last - at >= kStretches) at = last - (kStretches - 1);
+    while (at <= last) {
+      const uintptr_t bit = at % kWordBits;
+      const uintptr_t count = std::min<uintptr_t>(last - at + 1, kWordBits - bit);
+      if (!visit(at / kWordBits % (kStretches / kWordBits), ~uint64_t{0} >> (kWordBits - count) << bit)) return false;
+      at += count;
+    }
+    return true;
+  }
+
+  std::array<std::atomic<uint64_t>, kStretches / kWordBits> words_{};
+};
+
+// PyTorch's allocator gives its small tensors 2 MiB at a time, so that a large tensor is told by few of them. In what
+// small tensors share, most are unknown.
+constexpr size_t kLarge = size_t{2} << 20;
+constinit Stretches<21, size_t{1} << 16> g_large;
+constinit Stretches<12, size_t{1} << 20> g_small;
 
 }  // namespace
 
 bool MayBeKnown(uintptr_t begin, size_t bytes) {
-  if (bytes == 0) return false;
-  auto& stretches = Stretches();
-  const uintptr_t first = begin >> kStretchBits;
-  const uintptr_t count = ((begin + bytes - 1) >> kStretchBits) - first + 1;
-  for (uintptr_t i = 0; i < std::min<uintptr_t>(count, stretches.size()); ++i) {
-    if (stretches[(first + i) % stretches.size()].load(std::memory_order_relaxed)) return true;
-  }
-  return false;
+  return bytes != 0 && g_large.Has(begin, bytes) && (bytes >= kLarge || g_small.Has(begin, bytes));
 }
 
 void ForgetKnown(uintptr_t begin, size_t bytes) {
-  if (!MayBeKnown(begin, bytes)) return;
+  if (bytes == 0) return;
   auto& ends = Ends();
   const uintptr_t end = begin + bytes;
   auto at = ends.lower_bound(begin);
@@ -59,11 +89,8 @@ void ForgetKnown(uintptr_t begin, size_t bytes) {
 
 void NoteKnown(uintptr_t begin, size_t bytes) {
   if (bytes == 0) return;
-  auto& stretches = Stretches();
-  const uintptr_t last = (begin + bytes - 1) >> kStretchBits;
-  for (uintptr_t i = begin >> kStretchBits; i <= last; ++i) {
-    stretches[i % stretches.size()].store(true, std::memory_order_relaxed);
-  }
+  g_large.Add(begin, bytes);
+  g_small.Add(begin, bytes);
   auto& ends = Ends();
   uintptr_t end = begin + bytes;
   auto at = ends.upper_bound(begin);

@@ -49,8 +49,12 @@ TEST(Known, NearWhatWasKnownMayBeKnown) {
   constexpr size_t kStretch = 2 << 20;
   EXPECT_FALSE(MayBeKnown(kFar, 100 * kStretch));
   NoteKnown(kFar + 10 * kStretch - 4, 8);  // over the border of two stretches
-  EXPECT_TRUE(MayBeKnown(kFar + 9 * kStretch, 1));
+  EXPECT_TRUE(MayBeKnown(kFar + 10 * kStretch - 100, 1));
   EXPECT_TRUE(MayBeKnown(kFar + 10 * kStretch + 100, 1));
+  EXPECT_TRUE(MayBeKnown(kFar + 9 * kStretch, kStretch));
+  // Another small tensor of the same stretch.
+  EXPECT_FALSE(MayBeKnown(kFar + 9 * kStretch, 1));
+  EXPECT_FALSE(MayBeKnown(kFar + 10 * kStretch + 100'000, 100'000));
   EXPECT_TRUE(MayBeKnown(kFar, 100 * kStretch));
   EXPECT_FALSE(MayBeKnown(kFar, 9 * kStretch));
   EXPECT_FALSE(MayBeKnown(kFar + 11 * kStretch, kStretch));

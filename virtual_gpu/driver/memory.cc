@@ -12,6 +12,7 @@
 #include "virtual_gpu/driver/host_memory.h"
 #include "virtual_gpu/driver/known.h"
 #include "virtual_gpu/driver/state.h"
+#include "virtual_gpu/driver/written.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 using namespace rfinject::virtual_gpu;
@@ -20,9 +21,7 @@ namespace {
 
 enum class Kind : uint8_t { kDevice, kHost, kManaged, kRegistered };
 
-// Which parts of a device's memory the host has written is known in pieces of this size.
-constexpr size_t kPiece = 64 << 10;
-constexpr size_t kPage = 4096;
+constexpr size_t kPage = WrittenPages::kPage;
 // What the driver gives out begins here at multiples of this; torch relies on 512.
 constexpr size_t kGranularity = 2 << 20;
 
@@ -33,7 +32,7 @@ struct Block {
   Kind kind = Kind::kDevice;
   unsigned flags = 0;
   uint64_t id = 0;
-  std::vector<bool> written;  // by pieces; empty: nothing
+  WrittenPages written;  // by the host, or as a value that was computed
 };
 
 std::map<uintptr_t, Block>& Blocks() {
@@ -80,8 +79,7 @@ bool HostHolds(size_t bytes) {
   uint64_t wanted = bytes;
   for (const auto& [address, block] : Blocks()) {
     if (block.kind != Kind::kDevice) continue;
-    const auto written = static_cast<uint64_t>(std::count(block.written.begin(), block.written.end(), true));
-    wanted += block.bytes - std::min<uint64_t>(block.bytes, written * kPiece);
+    wanted += block.bytes - std::min(block.bytes, block.written.Bytes());
   }
   if (wanted <= HostBytesLeft()) return true;
   SayOnce(
@@ -136,25 +134,17 @@ bool OnDevice(uintptr_t address) {
   return at != Blocks().end() && at->second.kind == Kind::kDevice;
 }
 
-// Calls `visit(begin, bytes, written)` for the pieces of a device's memory from `address` on, as far as one block
+// Calls `visit(begin, bytes, written)` for the parts of a device's memory from `address` on, as far as one block
 // goes. Returns how many bytes that were.
 template <typename Visit>
-size_t ForPieces(uintptr_t address, size_t bytes, const Visit& visit) {
+size_t ForParts(uintptr_t address, size_t bytes, const Visit& visit) {
   const auto at = Find(address);
   if (at == Blocks().end()) return 0;
-  const Block& block = at->second;
-  const size_t length = std::min(bytes, at->first + block.bytes - address);
-  if (block.written.empty()) {
-    visit(address, length, false);
-    return length;
-  }
-  for (size_t done = 0; done < length;) {
-    const size_t offset = address + done - at->first;
-    const size_t piece = offset / kPiece;
-    const size_t part = std::min(length - done, (piece + 1) * kPiece - offset);
-    visit(address + done, part, piece < block.written.size() && block.written[piece]);
-    done += part;
-  }
+  const auto& [begin, block] = *at;
+  const size_t length = std::min(bytes, begin + block.bytes - address);
+  block.written.ForParts(address - begin, length, [&visit, from = begin](size_t offset, size_t part, bool written) {
+    visit(from + offset, part, written);
+  });
   return length;
 }
 
@@ -163,29 +153,17 @@ void MarkWritten(uintptr_t address, size_t bytes) {
   while (bytes > 0) {
     const auto at = Find(address);
     if (at == Blocks().end() || at->second.kind != Kind::kDevice) return;
-    Block& block = at->second;
-    const size_t length = std::min(bytes, at->first + block.bytes - address);
-    if (block.written.empty()) block.written.resize(block.bytes / kPiece + 1);
-    const size_t last = (address - at->first + length - 1) / kPiece;
-    for (size_t piece = (address - at->first) / kPiece; piece <= last; ++piece) block.written[piece] = true;
+    const size_t length = std::min(bytes, at->first + at->second.bytes - address);
+    at->second.written.Mark(address - at->first, length);
     address += length;
     bytes -= length;
   }
 }
 
-// Notes that the pieces which lie wholly in this part of one block are zeros.
-void Forget(uintptr_t address, size_t bytes) {
-  const auto at = Find(address);
-  Block& block = at->second;
-  const size_t first = (address - at->first + kPiece - 1) / kPiece;
-  const size_t end = (address - at->first + bytes) / kPiece;
-  for (size_t piece = first; piece < std::min(end, block.written.size()); ++piece) block.written[piece] = false;
-}
-
 // Makes what lies there zeros again, and gives the pages back.
 void Clear(uintptr_t address, size_t bytes) {
   while (bytes > 0) {
-    const size_t length = ForPieces(address, bytes, [](uintptr_t begin, size_t part, bool written) {
+    const size_t length = ForParts(address, bytes, [](uintptr_t begin, size_t part, bool written) {
       if (!written) return;
       const uintptr_t first_page = RoundUp(begin, kPage);
       const uintptr_t last_page = (begin + part) / kPage * kPage;
@@ -200,7 +178,8 @@ void Clear(uintptr_t address, size_t bytes) {
       memset(reinterpret_cast<void*>(last_page), 0, begin + part - last_page);
     });
     if (length == 0) return;
-    Forget(address, length);
+    const auto at = Find(address);
+    at->second.written.Forget(address - at->first, length);
     address += length;
     bytes -= length;
   }
@@ -216,7 +195,7 @@ void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
   }
   while (bytes > 0) {
     const uintptr_t base = from;
-    const size_t length = ForPieces(from, bytes, [&](uintptr_t begin, size_t part, bool written) {
+    const size_t length = ForParts(from, bytes, [&](uintptr_t begin, size_t part, bool written) {
       const uintptr_t target = to + (begin - base);
       if (written) {
         memcpy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(begin), part);
@@ -542,7 +521,7 @@ extern "C" __attribute__((visibility("default"))) uint64_t rfinject_virtual_gpu_
   uint64_t found = 0;
   *length = 0;
   while (bytes > 0) {
-    const size_t passed = ForPieces(address, bytes, [&](uintptr_t begin, size_t part, bool written) {
+    const size_t passed = ForParts(address, bytes, [&](uintptr_t begin, size_t part, bool written) {
       if (!written) return;
       if (found == 0) found = begin;
       if (begin == found + *length) *length += part;
