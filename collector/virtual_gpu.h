@@ -43,8 +43,8 @@ bool VirtualGpuCaptured() noexcept;
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept;
 
 // What is known of the values in its memory (virtual_gpu/virtual_gpu.h says more of each). Kernels that this thread
-// has launched or captured:
-uint64_t VirtualGpuLaunchesOfThread() noexcept;
+// has launched or captured, kept there as long as the thread lives:
+const uint64_t* VirtualGpuLaunchesOfThread() noexcept;
 // Whether all of these bytes hold what a GPU would have there.
 bool VirtualGpuKnows(uintptr_t address, size_t bytes) noexcept;
 // The bytes were computed there, from known values or from others; or a kernel would have changed them.

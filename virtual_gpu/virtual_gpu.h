@@ -185,8 +185,9 @@ uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* le
 // Makes `bytes` of a device's memory zeros, which costs no memory.
 void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
 
-// How many kernels this thread has launched, or captured, without those that are carried out.
-uint64_t rfinject_virtual_gpu_thread_launches(void);
+// Where it is kept how many kernels this thread has launched, or captured, without those that are carried out. It is
+// there as long as the thread lives.
+const uint64_t* rfinject_virtual_gpu_thread_launches(void);
 
 // What the kernel that this thread has launched last would do has been done.
 void rfinject_virtual_gpu_carried_out(void);

@@ -180,7 +180,11 @@ void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept { g_te
 
 void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept { g_observe_all(observer); }
 
-uint64_t VirtualGpuLaunchesOfThread() noexcept { return g_thread_launches(); }
+const uint64_t* VirtualGpuLaunchesOfThread() noexcept {
+  static constinit uint64_t none = 0;
+  const uint64_t* launches = g_thread_launches();
+  return launches != nullptr ? launches : &none;
+}
 
 bool VirtualGpuKnows(uintptr_t address, size_t bytes) noexcept { return g_known(address, bytes) != 0; }
 

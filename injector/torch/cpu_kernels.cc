@@ -155,6 +155,11 @@ void CpuKernels::FindNumbers(bool every) {
   tags_.string = value_.boolean + 2;
   tags_.complex = value_.real + 1;
   tags_.generator = value_.list + 12;
+  const uint32_t device = value_.list + 4;
+  for (const uint32_t tag : {value_.none, value_.tensor, value_.integer, value_.real, value_.boolean, value_.list,
+                             tags_.string, tags_.generator, tags_.complex, device}) {
+    if (tag < 64) carried_ |= uint64_t{1} << tag;
+  }
 }
 
 // Finds what sparse tensors are read, made and computed with.
@@ -279,14 +284,6 @@ bool CpuKernels::KernelOf(const Handle& handle, bool composite, Form form, CpuKe
   return false;
 }
 
-bool CpuKernels::IsCarried(const RawValue& value) const {
-  const uint32_t device_tag = value_.list + 4;
-  return value.tag == value_.none || value.tag == value_.tensor || value.tag == value_.integer ||
-         value.tag == value_.real || value.tag == value_.boolean || value.tag == value_.list ||
-         value.tag == tags_.string || value.tag == tags_.generator || value.tag == tags_.complex ||
-         value.tag == device_tag;
-}
-
 double CpuKernels::Real(const RawValue& value) const {
   if (value.tag != value_.real) return static_cast<double>(static_cast<int64_t>(value.payload));
   double number = 0;
@@ -298,12 +295,6 @@ RawValue CpuKernels::RealValue(double number) const {
   RawValue value = {0, value_.real, 0};
   std::memcpy(&value.payload, &number, sizeof number);
   return value;
-}
-
-Form CpuKernels::FormOf(const RawValue& value) const {
-  SparseParts parts;
-  if (!ReadSparse(value, &parts)) return Form::kDense;
-  return parts.compressed ? Form::kCompressed : Form::kCoo;
 }
 
 bool CpuKernels::Count(const RawValue& tensor, int64_t* count) const {

@@ -94,7 +94,8 @@ class CpuKernels {
   bool IsShared(const RawValue& value) const;
   // Whether the value is of a kind that can be handed on: none, a tensor, a number, a string, a list, a device or a
   // generator.
-  bool IsCarried(const RawValue& value) const;
+  bool IsCarried(const RawValue& value) const { return value.tag < 64 && (carried_ >> value.tag & 1) != 0; }
+  bool IsNumber(const RawValue& value) const { return value.tag == value_.real || value.tag == value_.integer; }
   // Of a number as torch hands it over: a double, or an integer.
   double Real(const RawValue& value) const;
   // Calls `visit(value)` for each tensor that a value lies in: itself, its parts, or the elements of a list.
@@ -121,7 +122,10 @@ class CpuKernels {
     return IsTensor(tensor) && sparse_.reader.Read(tensor.payload, parts);
   }
   RawValue PartOf(uintptr_t part) const { return {part, value_.tensor, 0}; }
-  Form FormOf(const RawValue& value) const;
+  Form FormOf(const RawValue& value) const {
+    SparseParts parts;
+    return !ReadSparse(value, &parts) ? Form::kDense : parts.compressed ? Form::kCompressed : Form::kCoo;
+  }
   // How many rows a tensor has, or numbers where it is sparse; false where that cannot be read.
   bool Count(const RawValue& tensor, int64_t* count) const;
   RawVector* Elements(const RawValue& list) const {
@@ -236,6 +240,7 @@ class CpuKernels {
   struct {
     uint32_t string = 0, generator = 0, complex = 0;
   } tags_;
+  uint64_t carried_ = 0;  // a bit for each tag (IsCarried)
   uintptr_t undefined_ = 0;
   TensorLayout tensor_;
   ValueLayout value_;

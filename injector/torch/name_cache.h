@@ -31,55 +31,66 @@ class NameCache {
   // not to be kept; two threads may both make it, one wins. When the cache is full the value is made anew each time.
   template <typename Make>
   Value FindByText(const char* name, Make make) {
-    const size_t length = std::strlen(name);
     uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<unsigned char>(name[i])) * 0x100000001b3u;
-    return Find(hash, name, length, make);
+    for (const char* at = name; *at != 0; ++at) hash = (hash ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
+    Value made{};
+    return *Find(hash, name, make, &made);
   }
 
   // Looks up by the pointer, for names that live as long as the process does (operators' schemas); the text is still
   // compared, because another name may have come to lie at the same place.
   template <typename Make>
   Value FindByPointer(const char* name, Make make) {
-    return Find(reinterpret_cast<uintptr_t>(name) * 0x9e3779b97f4a7c15u, name, std::strlen(name), make);
+    Value made{};
+    return *Find(HashOf(name), name, make, &made);
+  }
+  // The same without a copy, for values that are large. Returns the value that is kept, or `own`, which then has it.
+  template <typename Make>
+  const Value* FindByPointer(const char* name, Make make, Value* own) {
+    return Find(HashOf(name), name, make, own);
   }
 
  private:
   struct Entry {
     uint64_t hash;
-    size_t length;
     Value value;
-    char text[1];  // length + 1
+    char text[1];  // as long as it is
   };
-  static constexpr size_t kSlots = 8192;
+  // Few enough that those which a step of training looks at stay in the processor's cache.
+  static constexpr size_t kSlots = 2048;
   static constexpr size_t kProbes = 16;
 
+  static uint64_t HashOf(const char* pointer) { return reinterpret_cast<uintptr_t>(pointer) * 0x9e3779b97f4a7c15u; }
+
+  // Returns what is kept, or `made`, where that is the value.
   template <typename Make>
-  Value Find(uint64_t hash, const char* name, size_t length, Make make) {
-    Value value{};
-    size_t slot = hash >> 51;
+  const Value* Find(uint64_t hash, const char* name, Make make, Value* made) {
+    size_t slot = hash >> 53;
     for (size_t probe = 0; probe < kProbes; ++probe, ++slot) {
       std::atomic<Entry*>& place = slots_[slot % kSlots];
       Entry* entry = place.load(std::memory_order_acquire);
       if (entry == nullptr) {
-        if (!make(name, &value)) return value;
-        Entry* made = New(hash, name, length, value);
-        if (made == nullptr) return value;
-        if (place.compare_exchange_strong(entry, made, std::memory_order_acq_rel)) return value;
-        ::operator delete(made);
+        *made = {};
+        if (!make(name, made)) return made;
+        Entry* kept = New(hash, name, *made);
+        if (kept == nullptr) return made;
+        if (place.compare_exchange_strong(entry, kept, std::memory_order_acq_rel)) return &kept->value;
+        ::operator delete(kept);
       }
-      if (entry->hash == hash && entry->length == length && std::memcmp(entry->text, name, length) == 0) {
-        return entry->value;
+      if (entry->hash == hash && std::strcmp(entry->text, name) == 0) {
+        return &entry->value;
       }
     }
-    make(name, &value);
-    return value;
+    *made = {};
+    make(name, made);
+    return made;
   }
 
-  static Entry* New(uint64_t hash, const char* name, size_t length, Value value) {
+  static Entry* New(uint64_t hash, const char* name, const Value& value) {
+    const size_t length = std::strlen(name);
     void* memory = ::operator new(sizeof(Entry) + length, std::nothrow);
     if (memory == nullptr) return nullptr;
-    auto* entry = new (memory) Entry{.hash = hash, .length = length, .value = value, .text = {}};
+    auto* entry = new (memory) Entry{.hash = hash, .value = value, .text = {}};
     std::memcpy(entry->text, name, length + 1);
     return entry;
   }

@@ -12,14 +12,13 @@
 #include "injector/torch/fused_calls.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/operands.h"
+#include "injector/torch/operator_calls.h"
 #include "operators/op_call.h"
 
 namespace rfinject {
 namespace {
 
-using abi::NoContext;
 using abi::RecordFunction;
-using abi::RecordScope;
 
 constexpr size_t kMaxOps = 32;  // nested operators that are observed; torch nests about ten
 
@@ -205,16 +204,16 @@ void ReadInputs(const RecordFunction& record, const OpInfo& info, Operands* inpu
   if (inputs->has_zeros && info.tangent == 0) inputs->has_wrapper = true;
 }
 
-NoContext OnStart(const RecordFunction& record) {
+void OnStart(const RecordFunction& record) {
   Ops* ops = g_ops.Get(&t_ops);
-  if (ops == nullptr) return {};
+  if (ops == nullptr) return;
   uint32_t resume = 0;
   if (ops->hidden != 0) {
     if (ops->outside && g.source->wants_ops_outside_window()) {
       resume = ops->hidden;
     } else if (!IsShown(record, *ops)) {
       ++ops->hidden;
-      return {};
+      return;
     }
     ops->hidden = 0;
   }
@@ -223,7 +222,7 @@ NoContext OnStart(const RecordFunction& record) {
   if (ops->depth == kMaxOps || !observed) {
     ops->hidden = resume + 1;
     ops->outside = !observed || resume != 0;
-    return {};
+    return;
   }
   const OpInfo info = g_infos.FindByPointer(g.name(&record), MakeInfo);
   if (ops->depth != 0 && info.name != 0) ++ops->frames[ops->depth - 1].children;
@@ -233,7 +232,7 @@ NoContext OnStart(const RecordFunction& record) {
     SiteOfThread();
     ops->hidden = resume + 1;
     ops->outside = resume != 0;
-    return {};
+    return;
   }
 
   Frame& frame = ops->frames[ops->depth];
@@ -248,7 +247,7 @@ NoContext OnStart(const RecordFunction& record) {
   if (info.name == 0) {
     ++ops->depth;
     frame.outer_op = ExchangeOperator(0);
-    return {};
+    return;
   }
   ReadInputs(record, info, &frame.inputs);
   frame.outer_op = ExchangeOperator(info.name);
@@ -261,7 +260,7 @@ NoContext OnStart(const RecordFunction& record) {
     ExchangeOperator(frame.outer_op);
     ops->hidden = resume + 1;
     ops->outside = resume != 0;
-    return {};
+    return;
   }
   if (!info.fused_backward.empty() && g.peek != nullptr) frame.first_node = g.peek();
   ++ops->depth;
@@ -271,10 +270,9 @@ NoContext OnStart(const RecordFunction& record) {
     ops->hidden = 1;
     frame.autocast = AutocastOfThread();
   }
-  return {};
 }
 
-void OnEnd(const RecordFunction& record, void*) {
+void OnEnd(const RecordFunction& record) {
   Ops* ops = t_ops;
   if (ops == nullptr) return;
   if (ops->hidden > 1 || (ops->hidden == 1 && (ops->depth == 0 || ops->frames[ops->depth - 1].record != &record))) {
@@ -349,7 +347,7 @@ void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Rec
                                SparseReader(symbols.torch, layouts.tensor)),
        .recorder = &recorder,
        .source = &source};
-  symbols.add_global_callback(abi::MakeCallback(RecordScope::kFunction, OnStart, OnEnd, true));
+  ListenToOperators(symbols, {.start = OnStart, .end = OnEnd});
 }
 
 }  // namespace rfinject

@@ -211,6 +211,32 @@ constexpr Entry kRecipes[] = {
     {"aten::log_sigmoid_backward", LogSigmoidBackward},
 };
 
+// _foreach_add_(self, scalar) of tensors that hold one float each, as optimizers count the steps of each parameter:
+// the CPU's operator takes some microseconds for every tensor.
+bool AddToFloats(const CpuKernels& kernels, std::span<const RawValue> in, std::span<const RawValue> /*out*/) {
+  if (in.size() != 2 || !kernels.IsList(in[0]) || in[0].payload == 0) return false;
+  if (!kernels.IsNumber(in[1])) return false;
+  const RawVector& list = *kernels.Elements(in[0]);
+  const std::span<const RawValue> tensors(list.begin, list.end);
+  const auto place_of = [&kernels](const RawValue& tensor, TensorPlace* place) {
+    return kernels.IsTensor(tensor) && kernels.Read(tensor, place) && place->device == kCudaDevice &&
+           place->dtype == kFloat && place->numel == 1 && !place->negate;
+  };
+  TensorPlace place;
+  for (const RawValue& tensor : tensors) {
+    if (!place_of(tensor, &place)) return false;
+  }
+  const auto added = static_cast<float>(kernels.Real(in[1]));
+  for (const RawValue& tensor : tensors) {
+    place_of(tensor, &place);
+    float value;
+    std::memcpy(&value, reinterpret_cast<const void*>(place.data), sizeof value);
+    value += added;
+    std::memcpy(reinterpret_cast<void*>(place.data), &value, sizeof value);
+  }
+  return true;
+}
+
 }  // namespace
 
 ValueRecipe RecipeFor(std::string_view name) {
@@ -218,5 +244,7 @@ ValueRecipe RecipeFor(std::string_view name) {
                                    [name](const Entry& entry) { return entry.name == name; });
   return found != std::end(kRecipes) ? found->recipe : nullptr;
 }
+
+ValueRecipe ShortcutFor(std::string_view name) { return name == "aten::_foreach_add_" ? AddToFloats : nullptr; }
 
 }  // namespace rfinject

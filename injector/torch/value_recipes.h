@@ -26,6 +26,9 @@ bool RecurrentLayersBackward(const CpuKernels& kernels, std::span<const RawValue
 // `name` is "aten::_fused_rms_norm_backward". Returns null where there is none.
 ValueRecipe RecipeFor(std::string_view name);
 
+// The same for operators that the CPU has, and is slow at. Where a shortcut returns false it has written nothing.
+ValueRecipe ShortcutFor(std::string_view name);
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_TORCH_VALUE_RECIPES_H_

@@ -13,6 +13,7 @@
 #include "injector/torch/abi.h"
 #include "injector/torch/cpu_kernels.h"
 #include "injector/torch/name_cache.h"
+#include "injector/torch/operator_calls.h"
 #include "injector/torch/value_operands.h"
 #include "injector/torch/value_recipes.h"
 #include "injector/torch/value_results.h"
@@ -22,7 +23,6 @@
 namespace rfinject {
 namespace {
 
-using abi::NoContext;
 using abi::RecordFunction;
 
 constexpr size_t kMaxOps = 48;
@@ -44,18 +44,18 @@ struct Facts {
   ValueRule rule;
   const Substitute* substitute = nullptr;  // the operator that the kernel is of, where that is another
   ValueRecipe recipe = nullptr;            // computes it where there is no kernel, or its substitute is ruled out
-  bool computable() const {
-    return recipe != nullptr ||
-           std::any_of(kernels.begin(), kernels.end(), [](const CpuKernel& kernel) { return kernel.run != nullptr; });
-  }
+  ValueRecipe shortcut = nullptr;          // computes it in many cases, faster than its kernel does
+  bool wanted = false;                     // it may be computed, or writes to its operands
 };
 
 struct Frame {
   const RecordFunction* record = nullptr;
-  Facts facts;
-  uint64_t launches = 0;  // of the thread, when it began
-  uint64_t inner = 0;     // of operators inside it
-  size_t count = 0;       // of values that are kept
+  const Facts* facts = nullptr;
+  Facts own_facts;         // where they are not kept (NameCache)
+  uint64_t launches = 0;   // of the thread, when it began
+  uint64_t inner = 0;      // of operators inside it
+  size_t count = 0;        // of values that are kept
+  bool looked_at = false;  // its operands were, and what follows is set
   bool kept = false;
   bool owned = false;         // the tensors that are kept are also ours
   bool kept_tensors = false;  // those of its operands are, also when the operands are taken
@@ -67,11 +67,18 @@ struct Frame {
   std::array<RawValue, kMostArguments> values;
   size_t first_written = 0;  // its part of the thread's
 
-  const CpuKernel& kernel() const { return facts.kernels[static_cast<size_t>(form)]; }
+  const CpuKernel& kernel() const { return facts->kernels[static_cast<size_t>(form)]; }
   void Answer(int64_t value) {
     answered = true;
     answer = value;
     AnswerFromVirtualGpu(&answer);
+  }
+  void Reset(size_t written) {
+    form = Form::kDense;
+    count = 0;
+    first_written = written;
+    kept = kept_tensors = owned = answered = covers = false;
+    found = {};
   }
 };
 
@@ -81,7 +88,9 @@ struct Thread {
   uint32_t covered = 0;    // frames that cover what runs inside them
   bool busy = false;       // computing
   bool alone = false;      // what runs inside the last frame is not looked at
-  uint64_t seen = 0;       // launches of the thread when its last operator ended that ran inside no other
+  // Of kernels that it has launched or captured.
+  const uint64_t* const launches = VirtualGpuLaunchesOfThread();
+  uint64_t seen = 0;  // launches of the thread when its last operator ended that ran inside no other
   ValueOperands operands;
   std::array<RawValue, kMostTensors> written;  // tensors that operators write to and do not return
   size_t written_count = 0;
@@ -109,11 +118,13 @@ T Load(const RecordFunction& record, size_t offset) {
   return value;
 }
 
-Facts FactsOf(const RecordFunction& record) {
-  return g_facts.FindByPointer(g.name(&record), [&record](const char* name, Facts* facts) {
+const Facts* FactsOf(const RecordFunction& record, Facts* own) {
+  const auto make = [&record](const char* name, Facts* facts) {
     if (!IsOperatorName(name)) return false;
     facts->rule = ValueRuleOf(name, g.every);
+    facts->wanted = facts->rule.writes != 0;
     if (facts->rule.never) return true;
+    facts->shortcut = ShortcutFor(name);
     if (g.every) {
       facts->recipe = RecipeFor(name);
       facts->substitute = SubstituteFor(name);
@@ -123,13 +134,17 @@ Facts FactsOf(const RecordFunction& record) {
     }
     if (facts->substitute != nullptr) {
       g.kernels.FindByName("aten::" + std::string(facts->substitute->op), &facts->kernels.front());
-      return true;
+    } else {
+      for (const Form form : {Form::kDense, Form::kCoo, Form::kCompressed}) {
+        g.kernels.Find(record, form, &facts->kernels[static_cast<size_t>(form)]);
+      }
     }
-    for (const Form form : {Form::kDense, Form::kCoo, Form::kCompressed}) {
-      g.kernels.Find(record, form, &facts->kernels[static_cast<size_t>(form)]);
-    }
+    facts->wanted = facts->wanted || facts->recipe != nullptr ||
+                    std::any_of(facts->kernels.begin(), facts->kernels.end(),
+                                [](const CpuKernel& kernel) { return kernel.run != nullptr; });
     return true;
-  });
+  };
+  return g_facts.FindByPointer(g.name(&record), make, own);
 }
 
 // Calls `visit(tensor)` for each tensor of these values.
@@ -177,8 +192,12 @@ using Outputs = std::span<const RawValue>;
 // Runs the frame's kernel. The results are then on the stack.
 bool Attempt(Frame* frame, Thread* thread, Outputs outputs, bool keep, bool wide) {
   thread->busy = true;
-  const ValueCall call = {
-      std::span(frame->values).first(frame->count), outputs, &frame->facts.rule, frame->facts.substitute, keep, wide};
+  const ValueCall call = {std::span(frame->values).first(frame->count),
+                          outputs,
+                          &frame->facts->rule,
+                          frame->facts->substitute,
+                          keep,
+                          wide};
   const bool pushed = thread->operands.Push(g.kernels, call);
   if (!keep) frame->kept = false;
   bool computed = false;
@@ -204,7 +223,7 @@ bool HasHalves(const Frame& frame) {
 
 bool Compute(Frame* frame, Thread* thread, Outputs outputs, bool keep) {
   if (!g.every) return Attempt(frame, thread, outputs, keep, false);
-  const bool wide = frame->facts.rule.wide;
+  const bool wide = frame->facts->rule.wide;
   // The CPU has not all operators in halves, nor all mixtures with floats.
   return Attempt(frame, thread, outputs, true, wide) ||
          (!wide && HasHalves(*frame) && Attempt(frame, thread, outputs, true, true));
@@ -239,10 +258,10 @@ void ComputeCount(Frame* frame, Thread* thread) {
   RawVector& stack = thread->operands.stack();
   int64_t count = 0;
   if (!Compute(frame, thread, {}, true)) {
-    if (frame->facts.rule.merges && g.kernels.Count(frame->values[0], &count)) frame->Answer(count);
+    if (frame->facts->rule.merges && g.kernels.Count(frame->values[0], &count)) frame->Answer(count);
     return;
   }
-  if (frame->facts.rule.compares) {
+  if (frame->facts->rule.compares) {
     const int64_t equal = stack.size() == 1 ? static_cast<int64_t>(stack.begin->payload & 1) : 0;
     g.kernels.Clear(&stack);
     frame->Answer(equal);
@@ -270,7 +289,7 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   if (count < wanted || wanted > kMostArguments) return;
   // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
   const auto* first = reinterpret_cast<const RawValue*>(values) + (count - wanted);
-  const Substitute* const other = frame->facts.substitute;
+  const Substitute* const other = frame->facts->substitute;
   Operands operands;
   operands.computable = other == nullptr || other->arguments == wanted;
   for (size_t i = 0; i < wanted && operands.computable && operands.elements <= g.limits.integers; ++i) {
@@ -279,42 +298,42 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     operands.computable = operands.computable && g.kernels.IsCarried(first[i]);
     const Form form = g.kernels.FormOf(first[i]);
     // Of a sparse tensor that is changed in place, the parts that it had are gone at the end.
-    if (form != Form::kDense && (frame->facts.rule.writes >> i & 1) != 0) operands.computable = false;
+    if (form != Form::kDense && (frame->facts->rule.writes >> i & 1) != 0) operands.computable = false;
     frame->form = std::max(frame->form, form);
   }
   const bool copies = AreCopies(values);
   frame->owned = !copies;
-  const bool has_way = frame->kernel().run != nullptr || frame->facts.recipe != nullptr;
-  const bool small = has_way && IsSmall(operands, frame->facts.rule);
+  const bool has_way = frame->kernel().run != nullptr || frame->facts->recipe != nullptr;
+  const bool small = has_way && IsSmall(operands, frame->facts->rule);
   for (size_t i = 0; i < wanted && i < 32; ++i) {
-    if ((frame->facts.rule.writes >> i & 1) == 0 || (!operands.on_device && operands.computable)) continue;
-    if (!small && i != 0 && frame->facts.rule.writes == 0b11) continue;  // what the gradient scaler has found
+    if ((frame->facts->rule.writes >> i & 1) == 0 || (!operands.on_device && operands.computable)) continue;
+    if (!small && i != 0 && frame->facts->rule.writes == 0b11) continue;  // what the gradient scaler has found
     g.kernels.ForTensors(first[i], [thread, copies](const RawValue& tensor) {
       if (thread->written_count == kMostTensors) return;
       if (!copies) g.kernels.Share(tensor);
       thread->written[thread->written_count++] = tensor;
     });
   }
-  if (!small && frame->facts.rule.compares && operands.on_device) {  // what was not computed counts as equal
+  if (!small && frame->facts->rule.compares && operands.on_device) {  // what was not computed counts as equal
     frame->Answer(1);
   }
   if (int64_t count = 0;
-      !small && frame->facts.rule.merges && operands.on_device && g.kernels.Count(first[0], &count)) {
+      !small && frame->facts->rule.merges && operands.on_device && g.kernels.Count(first[0], &count)) {
     frame->Answer(count);  // no place of those that are not known counts as named twice
   }
   if (!small) return;
   // A dense tensor that something sparse is added to must be as it was when all of that is computed at the end.
-  thread->alone = frame->form != Form::kDense && frame->facts.rule.writes != 0;
+  thread->alone = frame->form != Form::kDense && frame->facts->rule.writes != 0;
   frame->count = wanted;
   std::copy_n(first, wanted, frame->values.begin());
   for (size_t i = 0; i < wanted; ++i) {
     if (g.kernels.IsShared(first[i]) || (!copies && g.kernels.IsTensor(first[i]))) g.kernels.Share(first[i]);
   }
   frame->kept = frame->kept_tensors = true;
-  frame->covers = frame->facts.rule.covers;
+  frame->covers = frame->facts->rule.covers;
   if (frame->covers) ++thread->covered;
-  const bool counts = frame->facts.rule.counts || frame->facts.rule.merges;
-  if (counts || frame->facts.rule.compares) ComputeCount(frame, thread);
+  const bool counts = frame->facts->rule.counts || frame->facts->rule.merges;
+  if (counts || frame->facts->rule.compares) ComputeCount(frame, thread);
 }
 
 // Says that an operator is not computed, once for each, up to a number of operators.
@@ -353,28 +372,25 @@ void SayNotComputed(const RecordFunction& record) {
   }
 }
 
-NoContext OnStart(const RecordFunction& record) {
+void OnStart(const RecordFunction& record) {
   Thread* thread = g_threads.Get(&t_thread);
-  if (thread == nullptr || thread->busy || thread->alone) return {};
+  if (thread == nullptr || thread->busy || thread->alone) return;
   if (thread->depth == kMaxOps) {
     ++thread->uncounted;
-    return {};
+    return;
   }
   Frame& frame = thread->frames[thread->depth++];
   frame.record = &record;
-  frame.facts = FactsOf(record);
-  frame.form = Form::kDense;
-  frame.launches = VirtualGpuLaunchesOfThread();
+  frame.facts = FactsOf(record, &frame.own_facts);
+  frame.launches = *thread->launches;
   if (g.every && thread->depth == 1 && frame.launches != thread->seen && !VirtualGpuCaptures()) {
     SayOthersAreNotComputed();
   }
   frame.inner = 0;
-  frame.count = 0;
-  frame.first_written = thread->written_count;
-  frame.kept = frame.kept_tensors = frame.owned = frame.answered = frame.covers = false;
-  frame.found = {};
-  if (frame.facts.computable() || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
-  return {};
+  frame.looked_at = frame.facts->wanted;
+  if (!frame.looked_at) return;
+  frame.Reset(thread->written_count);
+  Keep(record, &frame, thread);
 }
 
 bool ReadOutputs(const RecordFunction& record, Outputs* outputs) {
@@ -388,7 +404,7 @@ bool ReadOutputs(const RecordFunction& record, Outputs* outputs) {
 
 // Whether what an argument says rules the frame's substitute out.
 bool IsRuledOut(const Frame& frame) {
-  const Substitute* const other = frame.facts.substitute;
+  const Substitute* const other = frame.facts->substitute;
   if (other == nullptr) return false;
   if (other->zero >= 0 && g.kernels.Real(frame.values[static_cast<size_t>(other->zero)]) != 0) return true;
   if (other->unasked < 0) return false;
@@ -403,7 +419,7 @@ bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
   if (!frame.kept || VirtualGpuCaptures()) return false;
   Operands operands;
   for (size_t i = 0; i < frame.count; ++i) {
-    if (frame.facts.substitute != nullptr && !frame.facts.substitute->Uses(i)) continue;
+    if (frame.facts->substitute != nullptr && !frame.facts->substitute->Uses(i)) continue;
     // What is only written to need not be known; a fill's operand is its result. Where an operand is a result by
     // another argument, too, what ran inside the operator has changed it.
     const bool is_output = std::any_of(outputs.begin(), outputs.end(), [&](const RawValue& output) {
@@ -416,7 +432,7 @@ bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
         })) {
       return false;
     }
-    const bool overwrites = is_output && (!name.ends_with('_') || frame.facts.rule.random || name == "aten::fill_" ||
+    const bool overwrites = is_output && (!name.ends_with('_') || frame.facts->rule.random || name == "aten::fill_" ||
                                           name == "aten::copy_" || name == "aten::zero_");
     g.kernels.ForTensors(frame.values[i],
                          [&operands, overwrites](const RawValue& tensor) { Look(tensor, !overwrites, &operands); });
@@ -424,22 +440,22 @@ bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
   Operands results;
   ForTensors(outputs, [&results](const RawValue& tensor) { Look(tensor, false, &results); });
   const uint64_t most = operands.integers && results.integers ? g.limits.integers : g.limits.results;
-  if (!IsSmall(operands, frame.facts.rule) || results.elements > most || !results.computable) return false;
-  if (frame.facts.rule.product && !g.every) {
+  if (!IsSmall(operands, frame.facts->rule) || results.elements > most || !results.computable) return false;
+  if (frame.facts->rule.product && !g.every) {
     const double square = static_cast<double>(operands.largest) * static_cast<double>(operands.second) *
                           static_cast<double>(results.elements);
     if (std::sqrt(square) > static_cast<double>(g.limits.multiply_adds)) return false;
   }
   *known = operands.known;
   // The kernels of sparse tensors trust the row numbers that they are given.
-  return operands.known || (!frame.facts.rule.exact && frame.form == Form::kDense);
+  return operands.known || (!frame.facts->rule.exact && frame.form == Form::kDense);
 }
 
-bool Cooked(Frame* frame, Thread* thread, Outputs outputs) {
+bool Cooked(ValueRecipe recipe, const Frame& frame, Thread* thread, Outputs outputs) {
   bool good = false;
   thread->busy = true;
   try {
-    good = frame->facts.recipe(g.kernels, std::span(frame->values).first(frame->count), outputs);
+    good = recipe(g.kernels, std::span(frame.values).first(frame.count), outputs);
   } catch (...) {  // there is no memory
   }
   thread->busy = false;
@@ -448,20 +464,20 @@ bool Cooked(Frame* frame, Thread* thread, Outputs outputs) {
 
 // Gives the operator's results their values. Returns false where that was not done.
 bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
-  const Substitute* const other = frame->facts.substitute;
+  const Substitute* const other = frame->facts->substitute;
   const Outputs wanted = other != nullptr ? outputs.first(std::min<size_t>(other->results, outputs.size())) : outputs;
   bool known = false;
   if (!MayCompute(*frame, wanted, &known)) return false;
   bool good = true;
   const bool ruled_out = IsRuledOut(*frame);
-  const bool cooked = frame->facts.recipe != nullptr && (other == nullptr || ruled_out);
+  const bool cooked = frame->facts->recipe != nullptr && (other == nullptr || ruled_out);
   if (cooked) {
-    good = Cooked(frame, thread, outputs);
+    good = Cooked(frame->facts->recipe, *frame, thread, outputs);
   } else if (ruled_out) {
     return false;
   } else if (frame->found.begin != nullptr) {
     good = DeliverResults(g.kernels, frame->found, wanted, false);
-  } else {
+  } else if (frame->facts->shortcut == nullptr || !Cooked(frame->facts->shortcut, *frame, thread, outputs)) {
     RawVector& stack = thread->operands.stack();
     good = Compute(frame, thread, outputs, false) && DeliverResults(g.kernels, stack, wanted, other != nullptr);
     if (stack.begin != nullptr) g.kernels.Clear(&stack);
@@ -477,11 +493,12 @@ bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
 void TakeAnswerBack(const Thread& thread) {
   AnswerFromVirtualGpu(nullptr);
   for (uint32_t i = thread.depth; i-- > 0;) {
-    if (thread.frames[i].answered) return AnswerFromVirtualGpu(&thread.frames[i].answer);
+    if (thread.frames[i].looked_at && thread.frames[i].answered)
+      return AnswerFromVirtualGpu(&thread.frames[i].answer);
   }
 }
 
-void OnEnd(const RecordFunction& record, void*) {
+void OnEnd(const RecordFunction& record) {
   Thread* thread = t_thread;
   if (thread == nullptr || thread->busy || thread->depth == 0) return;
   if (thread->uncounted != 0) {
@@ -492,24 +509,31 @@ void OnEnd(const RecordFunction& record, void*) {
   if (frame.record != &record) return;
   --thread->depth;
   thread->alone = false;
-  const uint64_t launched = VirtualGpuLaunchesOfThread() - frame.launches;
-  if (thread->depth != 0) thread->frames[thread->depth - 1].inner += launched;
-  if (thread->depth == 0) thread->seen = frame.launches + launched;
+  const uint64_t launched = *thread->launches - frame.launches;
+  if (thread->depth != 0) {
+    thread->frames[thread->depth - 1].inner += launched;
+  } else {
+    thread->seen = frame.launches + launched;
+  }
+  const bool own = launched != frame.inner || (launched != 0 && frame.facts->rule.whole);
+  if (!frame.looked_at) {
+    if (!own) return;  // as most: ranges, views, and operators that only call others
+    frame.Reset(thread->written_count);
+  }
   if (frame.answered) TakeAnswerBack(*thread);
   if (frame.covers) --thread->covered;
-  if (thread->covered != 0 || frame.facts.rule.done) {
+  if (thread->covered != 0 || frame.facts->rule.done) {
     Release(&frame, thread);
     return;
   }
-  const bool own = launched != frame.inner || (launched != 0 && frame.facts.rule.whole);
   // What works on sparse tensors is also computed as a whole where that can be: inside, much is done in place.
-  if (own || (launched != 0 && frame.form != Form::kDense && frame.facts.rule.writes == 0)) {
+  if (own || (launched != 0 && frame.form != Form::kDense && frame.facts->rule.writes == 0)) {
     Outputs outputs;
     if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs) && own) {
       const auto note = [](const RawValue& tensor) { NoteChanged(g.kernels, tensor); };
       ForTensors(outputs, note);
       for (size_t i = frame.first_written; i < thread->written_count; ++i) note(thread->written[i]);
-      if (frame.facts.rule.all && !VirtualGpuCaptures()) {
+      if (frame.facts->rule.all && !VirtualGpuCaptures()) {
         ForTensors(outputs, [](const RawValue& tensor) { SayAllAreTrue(g.kernels, tensor, g.limits.results); });
       }
       if (g.every) SayNotComputed(record);
@@ -530,7 +554,7 @@ const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layou
   g.input_count = symbols.record_input_count;
   g.output_count = symbols.record_output_count;
   g.layout = layouts.record;
-  symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnStart, OnEnd, true));
+  ListenToOperators(symbols, {.start = OnStart, .end = OnEnd});
   return nullptr;
 }
 

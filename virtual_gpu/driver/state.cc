@@ -222,7 +222,7 @@ RFINJECT_DOOR void rfinject_virtual_gpu_trace(const rfinject_virtual_tool* tool)
   g_tool.store(tool, std::memory_order_release);
 }
 
-RFINJECT_DOOR uint64_t rfinject_virtual_gpu_thread_launches() { return t_launches; }
+RFINJECT_DOOR const uint64_t* rfinject_virtual_gpu_thread_launches() { return &t_launches; }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_carried_out() { --t_launches; }
 

@@ -6,7 +6,10 @@ namespace rfinject {
 bool HasVirtualGpu() noexcept { return false; }
 bool VirtualGpuCaptures() noexcept { return false; }
 bool VirtualGpuKnows(uintptr_t, size_t) noexcept { return false; }
-uint64_t VirtualGpuLaunchesOfThread() noexcept { return 0; }
+const uint64_t* VirtualGpuLaunchesOfThread() noexcept {
+  static constinit uint64_t none = 0;
+  return &none;
+}
 void TellVirtualGpuComputed(uintptr_t, size_t, bool) noexcept {}
 void TellVirtualGpuChanged(uintptr_t, size_t) noexcept {}
 void AnswerFromVirtualGpu(const int64_t*) noexcept {}

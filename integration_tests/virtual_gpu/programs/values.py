@@ -24,6 +24,14 @@ torch._foreach_mul_(lists, 2.0)
 torch._foreach_add_(lists, lists)
 print("lists", [one.tolist() for one in lists] == [[4, 4, 4], [8, 8]])
 
+# Optimizers count the steps of each parameter.
+steps = [torch.zeros((), device=D), torch.full((1,), 2.0, device=D), -x[0, 1]]
+torch._foreach_add_(steps, 1)
+torch._foreach_add_(steps, torch.tensor(0.5, device=D), alpha=2)
+whole = [torch.tensor(7, device=D), torch.tensor(8, device=D)]
+torch._foreach_add_(whole, 2)
+print("steps", [one.item() for one in steps] == [2, 4, 1], [one.item() for one in whole] == [9, 10])
+
 before = torch.get_rng_state()
 torch.cuda.manual_seed(3)
 a, b = torch.randn(100, device=D), torch.randn(100, device=D)
