@@ -373,30 +373,28 @@ def generator_step(b):
     return trained(b, *Z) + forward(b, *X) + backward(b, *X, into_input=True)
 
 
-@loop([Step(critic_step(4), 8), Step(generator_step(4), 4)] * 5, period=2)
-def gan():
+def train_gan(iterations, rest=False):
+    """`rest`: ends inside of one more iteration, after the critic's step."""
     g, d = named("Generator", *Z), named("Discriminator", *X)
     og, od = sgd(g, kind="Adam"), sgd(d, kind="Adam")
-    for _ in range(5):
+    for iteration in range(iterations + rest):
         with no_grad():
             fake = g(data(4))
         update(od, d(data(4, 16)).sum() - d(fake).sum())
+        if iteration == iterations:
+            break
         og.zero_grad()
         update(og, d(g(data(4))).sum())
+
+
+@loop([Step(critic_step(4), 8), Step(generator_step(4), 4)] * 5, period=2)
+def gan():
+    train_gan(5)
 
 
 @loop([Step(critic_step(4), 8), Step(generator_step(4), 4)] * 40 + [Step(critic_step(4), 8)], period=2)
 def gan_that_ends_inside():
-    g, d = named("Generator", *Z), named("Discriminator", *X)
-    og, od = sgd(g, kind="Adam"), sgd(d, kind="Adam")
-    for iteration in range(41):
-        with no_grad():
-            fake = g(data(4))
-        update(od, d(data(4, 16)).sum() - d(fake).sum())
-        if iteration == 40:
-            break
-        og.zero_grad()
-        update(og, d(g(data(4))).sum())
+    train_gan(40, rest=True)
 
 
 @loop([Step(critic_step(4), 8), Step(generator_step(4), 4)] * 5, batches(10, 3, sizes=Z), period=2)

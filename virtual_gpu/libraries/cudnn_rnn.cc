@@ -207,6 +207,15 @@ cudnnStatus_t Find(const CudnnDescriptor& network, int64_t pseudo_layer, int64_t
   return CUDNN_STATUS_SUCCESS;
 }
 
+// The network, with what only its input and its weights say of it.
+const CudnnDescriptor& NetworkOf(cudnnRNNDescriptor_t descriptor, cudnnTensorDescriptor_t x,
+                                 cudnnFilterDescriptor_t weights) {
+  CudnnDescriptor& network = *Of(descriptor);
+  network.type = Of(weights)->type;
+  network.input = Extent(x, 1);
+  return network;
+}
+
 }  // namespace
 
 RFINJECT_STANDIN cudnnStatus_t cudnnSetRNNDescriptor_v6(cudnnHandle_t, cudnnRNNDescriptor_t descriptor,
@@ -256,9 +265,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t, co
                                                                const cudnnFilterDescriptor_t weights,
                                                                const void* address, const int index,
                                                                cudnnFilterDescriptor_t found, void** at) {
-  CudnnDescriptor& network = *Of(descriptor);
-  network.type = Of(weights)->type;
-  network.input = Extent(x, 1);
+  const CudnnDescriptor& network = NetworkOf(descriptor, x, weights);
   const auto [rows, columns] = MatrixExtents(network, pseudo_layer, index);
   return Find(network, pseudo_layer, MatrixElements(network, pseudo_layer, index), rows, columns, address, found, at);
 }
@@ -267,9 +274,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNLinLayerBiasParams(cudnnHandle_t, cons
                                                              const cudnnFilterDescriptor_t weights,
                                                              const void* address, const int index,
                                                              cudnnFilterDescriptor_t found, void** at) {
-  CudnnDescriptor& network = *Of(descriptor);
-  network.type = Of(weights)->type;
-  network.input = Extent(x, 1);
+  const CudnnDescriptor& network = NetworkOf(descriptor, x, weights);
   const int64_t before = MatrixElements(network, pseudo_layer, Matrices(network)) + index * network.hidden;
   return Find(network, pseudo_layer, before, network.hidden, 1, address, found, at);
 }
