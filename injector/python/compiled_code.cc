@@ -100,8 +100,11 @@ def describe():
             return '%' + value.name
         return str(value) if value is None or type(value) in (bool, int, float) else '?'
 
+    def modules(node):
+        return list((node.meta.get('fwd_nn_module_stack') or node.meta.get('nn_module_stack') or {}).values())
+
     def layer(node):
-        stack = list((node.meta.get('fwd_nn_module_stack') or node.meta.get('nn_module_stack') or {}).values())
+        stack = modules(node)
         if not stack or node.name in done:
             return
         done.add(node.name)
@@ -137,6 +140,15 @@ def describe():
                         found += main(use.node.get_nodes())
         return found
 
+    def behind(nodes):
+        found, todo, seen = [], list(nodes), set()
+        for node in todo:
+            for user in node.users:
+                if user not in seen:
+                    seen.add(user)
+                    (found if modules(user) else todo).append(user)
+        return sorted(found, key=place)
+
     def main(parts):
         only = [getattr(getattr(part, 'node', None), 'origin_node', None) for part in parts]
         return only if None not in only else origins(parts)
@@ -157,7 +169,7 @@ def describe():
         extern = 'Extern' in type(kernel).__name__
         all_nodes = origins(parts)
         nodes = main(parts) if extern else all_nodes
-        later = [] if all_nodes else users(parts)
+        later = [] if any(map(modules, all_nodes)) else behind(all_nodes) if all_nodes else users(parts)
         for node in nodes + later:
             place(node)
             layer(node)
