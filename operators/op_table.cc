@@ -460,7 +460,7 @@ constexpr OpRule kOps[] = {
     Kernel("embedding_renorm_", kNone, 0, BytesRule::kGather),
     Kernel("_index_put_impl_", kPerLastIfFlag, 1, BytesRule::kScatter),
     Through("index_put", kPerLastIfFlag, 1),
-    Through("index_put_"),
+    Through("index_put_", kPerLastIfFlag, 1),
     Through("_unsafe_index_put", kPerLastIfFlag, 1),
     Kernel("_unsafe_masked_index_put_accumulate", kPerLast, 1),
     Through("_unsafe_index"),

@@ -24,13 +24,13 @@ def numbers(node):
 
 
 class BytesOfModule(ast.NodeVisitor):
-    """By kernel of one generated module, all of its calls: `by_kernel` bytes, and of these `read_again`: those of buffers
-    that a reduction of the same operator has read before, because the operator takes two kernels."""
+    """By kernel of one generated module, all of its calls: how many `calls`, `by_kernel` bytes, and of these `read_again`: those
+    of buffers that a reduction of the same operator has read before, because the operator takes two kernels."""
 
     def __init__(self, source):
         self.elements_of, self.kernels = {}, {}
         self.results = {}  # of operators with several: the elements of each
-        self.by_kernel, self.read_again = collections.Counter(), collections.Counter()
+        self.by_kernel, self.read_again, self.calls = (collections.Counter() for _ in range(3))
         self.reductions = collections.defaultdict(set)  # of a buffer: the operators of the reductions that have read it
         tree = ast.parse(source)
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -103,6 +103,7 @@ class BytesOfModule(ast.NodeVisitor):
                 read.add(entry)
             if "store" in uses:
                 written.add(entry)
+        self.calls[kernel] += 1
         self.by_kernel[kernel] += sum(count for _, count in (*read, *written))
         norms = {norm for norm in NORMS if norm in kernel}
         for buffer, count in read:
