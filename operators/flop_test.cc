@@ -321,7 +321,8 @@ TEST(FlopTest, WhatIsScatteredIsAddedOncePerValue) {
   EXPECT_EQ(Model("aten::index_put ( f32[100,8] { i64[4] } f32[4,8] b1 ) -> ( f32[100,8] )"), 32u);
   EXPECT_EQ(Model("aten::scatter_add ( f32[4,100] i1 i64[4,9] f32[4,9] ) -> ( f32[4,100] )"), 36u);
   EXPECT_EQ(
-      Model("aten::_unsafe_masked_index_put_accumulate ( f32[100,8] bool[4,1] { i64[4] } f32[4,8] ) -> ( f32[100,8] )"),
+      Model(
+          "aten::_unsafe_masked_index_put_accumulate ( f32[100,8] bool[4,1] { i64[4] } f32[4,8] ) -> ( f32[100,8] )"),
       32u);
 }
 

@@ -208,7 +208,8 @@ TEST(GeneratedCode, ABufferThatIsCalledAsAnOperatorIsNone) {
 TEST(GeneratedCode, WhatIsOfNoModuleIsOfTheLayersThatUseIt) {
   std::string text = kModule;
   const std::string call = "extern_kernels.mm(buf0, reinterpret_tensor(arg1_1, (512, 256), (1, 512), 0), out=buf1)";
-  text.replace(text.find(call), call.size(), "aten.randint.low_out(-9223372036854775808, 9223372036854775807, [2], out=buf1)");
+  text.replace(text.find(call), call.size(),
+               "aten.randint.low_out(-9223372036854775808, 9223372036854775807, [2], out=buf1)");
   const GeneratedCode code = ReadGeneratedCode(
       text,
       "%seeds : Tensor \"i64[2]\" = call_function[target=torch.ops.prims.inductor_seeds.default](args = (2,), kwargs = {})\n"
