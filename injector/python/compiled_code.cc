@@ -100,8 +100,11 @@ def describe():
             return '%' + value.name
         return str(value) if value is None or type(value) in (bool, int, float) else '?'
 
-    # Autograd adds gradients up between its nodes: up to torch 2.9 the sum has the module of whichever ran before.
+    # Autograd adds gradients up between its nodes: up to torch 2.9 the sum has the module of the node that ran before.
+    # What a module writes into its buffers is copied at the graph's end, where 2.9 names the module that ran last.
     def modules(node):
+        if str(node.target) == 'aten.copy_.default' and hasattr(node.args[1], 'meta'):
+            node = node.args[1]
         if 'Gradient addition node' in (node.meta.get('stack_trace') or ''):
             return []
         return list((node.meta.get('fwd_nn_module_stack') or node.meta.get('nn_module_stack') or {}).values())
@@ -143,7 +146,7 @@ def describe():
                         found += main(use.node.get_nodes())
         return found
 
-    def next(nodes, links):
+    def nearest(nodes, links):
         found, todo, seen = [], list(nodes), set()
         for node in todo:
             for other in getattr(node, links):
@@ -154,7 +157,7 @@ def describe():
 
     # Passes of Inductor's make nodes without modules: seeds for all random numbers, products that they pad.
     def around(nodes):
-        return next(nodes, 'users') or next(nodes, 'all_input_nodes')
+        return nearest(nodes, 'users') or nearest(nodes, 'all_input_nodes')
 
     def main(parts):
         only = [getattr(getattr(part, 'node', None), 'origin_node', None) for part in parts]
