@@ -188,6 +188,8 @@ def describe():
 
     for kernel, all_nodes in zip(kernels, origins_of):
         parts = kernel.get_nodes()
+        if type(getattr(kernel, 'node', None)).__name__ == 'MultiOutput':
+            continue  # one of an operator's results: no call
         extern = 'Extern' in type(kernel).__name__
         nodes = main(parts) if extern else with_inlined(all_nodes)
         later = [] if any(map(modules, all_nodes)) else around(all_nodes) if all_nodes else users(parts)
