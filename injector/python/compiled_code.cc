@@ -155,8 +155,11 @@ def describe():
                     (found if modules(other) else todo).append(other)
         return sorted(found, key=place)
 
-    # Passes of Inductor's make nodes without modules: seeds for all random numbers, products that they pad.
+    # Passes of Inductor's make nodes without modules: seeds for all random numbers, products that they pad. Nodes of the
+    # compiled module's own forward have none either, but a line of the program.
     def around(nodes):
+        if any(node.meta.get('stack_trace') for node in nodes):
+            return []
         return nearest(nodes, 'users') or nearest(nodes, 'all_input_nodes')
 
     def main(parts):
