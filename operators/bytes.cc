@@ -126,7 +126,7 @@ Traffic Scatter(const OpRule& rule, const OpCall& call) {
   Traffic traffic{ReadAll(call, rule.unread | ArgumentBit(target)), 0};
   if (tensors.empty()) return traffic;
   uint64_t addressed = 0;
-  bool accumulates = rule.flop != FlopRule::kNone;
+  bool accumulates = rule.flop == FlopRule::kPerLast;
   for (size_t i = target + 1; i < call.inputs.size(); ++i) {
     for (const TensorView& tensor : TensorsOf(call, call.inputs[i])) addressed = std::max(addressed, tensor.numel);
   }

@@ -23,9 +23,8 @@ uint64_t WeightPerElement(const TensorView& weight) {
   return first == 0 ? 0 : weight.numel / first;
 }
 
-// The `transposed` flag of aten::convolution and its relatives is their first boolean; the others say it in their
-// names.
-bool IsTransposed(const OpCall& call) {
+// The first boolean: `transposed` of aten::convolution and its relatives, `accumulate` of aten::index_put.
+bool FirstFlag(const OpCall& call) {
   for (const Argument& argument : call.inputs) {
     if (argument.kind == Argument::Kind::kBool) return argument.integer != 0;
   }
@@ -34,12 +33,13 @@ bool IsTransposed(const OpCall& call) {
 
 bool NameHas(const OpCall& call, std::string_view part) { return call.name.find(part) != std::string_view::npos; }
 
-// cudnn_convolution(self, weight, …, benchmark, deterministic, allow_tf32) has booleans that mean something else.
+// Those that are not generic say it in their names: cudnn_convolution(self, weight, …, benchmark, deterministic,
+// allow_tf32) has booleans that mean something else.
 bool IsTransposedForward(const OpCall& call) {
   if (NameHas(call, "transpose")) return true;
   const bool generic = call.name == "aten::convolution" || call.name == "aten::_convolution" ||
                        call.name == "aten::convolution_overrideable";
-  return generic && IsTransposed(call);
+  return generic && FirstFlag(call);
 }
 
 uint64_t Convolution(const OpCall& call) {
@@ -58,7 +58,7 @@ uint64_t ConvolutionBackward(const OpCall& call) {
   const TensorView* input = InputTensor(call, 1);
   const TensorView* weight = InputTensor(call, 2);
   if (grad == nullptr || input == nullptr || weight == nullptr) return 0;
-  const uint64_t elements = IsTransposed(call) ? input->numel : grad->numel;
+  const uint64_t elements = FirstFlag(call) ? input->numel : grad->numel;
   const uint64_t one = Product(2, elements, WeightPerElement(*weight));
   uint64_t sum = 0;
   for (size_t i = 0; i < 2 && i < call.outputs.size(); ++i) {
@@ -262,6 +262,8 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
       return OnVector(Product(rule.per, NthTensorElements(call, 1)));
     case FlopRule::kPerLast:
       return OnVector(Product(rule.per, LastTensorElements(call)));
+    case FlopRule::kPerLastIfFlag:
+      return OnVector(FirstFlag(call) ? Product(rule.per, LastTensorElements(call)) : 0);
     case FlopRule::kSum: {
       const uint64_t operand = Elements(FirstTensors(call, call.inputs));
       const uint64_t result = Elements(FirstTensors(call, call.outputs));

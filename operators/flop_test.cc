@@ -314,6 +314,18 @@ TEST(FlopTest, Pooling) {
   EXPECT_EQ(Model("aten::_adaptive_avg_pool2d ( f32[1,3,8,8] I2,2 ) -> ( f32[1,3,2,2] )"), 192u);
 }
 
+TEST(FlopTest, WhatIsScatteredIsAddedOncePerValue) {
+  EXPECT_EQ(Model("aten::_index_put_impl_ ( f32[100,8]@1 { i64[4] } f32[4,8] b1 b0 ) -> ( f32[100,8]@1 )"), 32u);
+  EXPECT_EQ(Model("aten::_index_put_impl_ ( f32[100,8]@1 { i64[4] } f32[4,8] b0 b0 ) -> ( f32[100,8]@1 )"), 0u);
+  // The operators of compiled code, which are not in place.
+  EXPECT_EQ(Model("aten::index_put ( f32[100,8] { i64[4] } f32[4,8] b1 ) -> ( f32[100,8] )"), 32u);
+  EXPECT_EQ(Model("aten::scatter_add ( f32[4,100] i1 i64[4,9] f32[4,9] ) -> ( f32[4,100] )"), 36u);
+  EXPECT_EQ(
+      Model(
+          "aten::_unsafe_masked_index_put_accumulate ( f32[100,8] bool[4,1] { i64[4] } f32[4,8] ) -> ( f32[100,8] )"),
+      32u);
+}
+
 TEST(FlopTest, ListsOfParameters) {
   EXPECT_EQ(Model("aten::_foreach_add_ ( { f32[10] f32[20] } { f32[10] f32[20] } d-0.1 ) -> ( )"), 60u);
   EXPECT_EQ(Model("aten::_foreach_mul_ ( { f32[10] f32[20] } d0.9 ) -> ( )"), 30u);

@@ -166,7 +166,8 @@ std::string_view FxNodes::OperatorOf(std::string_view name) const {
 
 bool FxNodes::Computes(std::string_view name) const {
   const std::string_view op = OperatorOf(name);
-  return !op.empty() && ClassifyOp(op) != OpKind::kFree;
+  // A reshape that copies is a clone and a view in these graphs; newer versions write their views as reshapes.
+  return !op.empty() && op != "aten::reshape" && ClassifyOp(op) != OpKind::kFree;
 }
 
 bool FxNodes::Find(std::string_view name, FxCall* call) const {

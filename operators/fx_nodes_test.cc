@@ -85,6 +85,7 @@ TEST(FxNodes, ShapesThatChangeAreNotKnown) {
 TEST(FxNodes, ViewsAndOtherLinesComputeNothing) {
   const FxNodes nodes = Read({
       R"(%v : Tensor "f32[8][1]cuda:0" = call_function[target=torch.ops.aten.view.default](args = (%x, [8]), kwargs = {}))",
+      R"(%r : Tensor "f32[8][1]cuda:0" = call_function[target=torch.ops.aten.reshape.default](args = (%x, [8]), kwargs = {}))",
       R"(%getitem : Tensor "f32[8][1]cuda:0" = call_function[target=operator.getitem](args = (%x, 0), kwargs = {}))",
       "return %v",
       "%",
@@ -92,6 +93,7 @@ TEST(FxNodes, ViewsAndOtherLinesComputeNothing) {
       R"(%open = call_function[target=torch.ops.aten.mul.Tensor](args = (%x, )",
   });
   EXPECT_FALSE(nodes.Computes("v"));
+  EXPECT_FALSE(nodes.Computes("r"));
   EXPECT_FALSE(nodes.Computes("getitem"));
   EXPECT_FALSE(nodes.Computes("absent"));
   FxCall call;

@@ -290,9 +290,9 @@ class Reader {
       calls_.push_back(std::move(call));
       return true;
     }
-    if (line.find("extern_kernels.") == std::string_view::npos && line.find("torch.ops.") == std::string_view::npos) {
-      return false;
-    }
+    const bool is_operator = line.find("extern_kernels.") != std::string_view::npos ||
+                             line.find("torch.ops.") != std::string_view::npos || line.starts_with("aten.");
+    if (!is_operator) return false;
     AttributeOperator(line, FindScheduled(line, sources, true), &call);
     calls_.push_back(std::move(call));
     ReadBuffer(line);
@@ -384,6 +384,7 @@ class Reader {
       }
       if (!call->layers.empty()) return;
     }
+    for (const std::string_view name : scheduled->users) AddLayer(name, call);
   }
 
   // Gives the call of a kernel its nodes and layers.

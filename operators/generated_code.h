@@ -58,7 +58,8 @@ bool IsGeneratedCode(std::string_view source) noexcept;
 //   buffer NAME SIZES STRIDES               "(8, 64)" and "(64, 1)", of a buffer whose shape the module may not say
 //   kernel KIND SOURCES NODES BUFFERS USERS in the order in which they are called; lists are separated by commas.
 //                                           KIND: "triton", or "extern" for an operator; SOURCES: sorted; USERS:
-//                                           nodes that what it writes is prepared for, where it computes none
+//                                           nodes that what it writes is prepared for, where it computes none or
+//                                           none that came from a module: seeds for all random numbers
 GeneratedCode ReadGeneratedCode(std::string_view source, std::string_view graph);
 
 }  // namespace rfinject

@@ -204,6 +204,23 @@ TEST(GeneratedCode, ABufferThatIsCalledAsAnOperatorIsNone) {
   EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
 }
 
+// Seeds of the random numbers of all dropouts come from no module.
+TEST(GeneratedCode, WhatIsOfNoModuleIsOfTheLayersThatUseIt) {
+  std::string text = kModule;
+  const std::string call = "extern_kernels.mm(buf0, reinterpret_tensor(arg1_1, (512, 256), (1, 512), 0), out=buf1)";
+  text.replace(text.find(call), call.size(),
+               "aten.randint.low_out(-9223372036854775808, 9223372036854775807, [2], out=buf1)");
+  const GeneratedCode code = ReadGeneratedCode(
+      text,
+      "%seeds : Tensor \"i64[2]\" = call_function[target=torch.ops.prims.inductor_seeds.default](args = (2,), kwargs = {})\n"
+      "layer\tgt\ta.drop\tDropout\n"
+      "layer\tgt_1\tb.drop\tDropout\n"
+      "kernel\textern\tmm\tseeds\tbuf1\tgt,gt_1\n");
+  ASSERT_EQ(code.calls.size(), 6u);
+  EXPECT_EQ(code.calls[1].kernel, "");
+  EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"a.drop", "Dropout"}, {"b.drop", "Dropout"}}));
+}
+
 // Torch 2.6 names no source nodes in a backward, 2.9 those that came from the forward, 2.15 all.
 TEST(GeneratedCode, KernelsAreFoundWhicheverSourcesTheirCommentsName) {
   const std::string graph =

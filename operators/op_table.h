@@ -23,6 +23,7 @@ enum class FlopRule : uint8_t {
   kPerOperand,           // per * elements of the operand
   kPerSecond,            // per * elements of the second tensor
   kPerLast,              // per * elements of the last tensor
+  kPerLastIfFlag,        // the same where the first boolean is true (index_put's "accumulate")
   kSum,                  // additions of a reduction: elements of the operand - elements of the result
   kScaledAdd,            // a + alpha*b: 1 per element of the result, 2 where alpha is not 1
   kAddProduct,           // a + value*b*c, a + value*b/c: 2 per element of the result, 3 where value is not 1

@@ -70,7 +70,8 @@ TEST(OpTableTest, RowsAreConsistent) {
       EXPECT_EQ(row.unit, Unit::kVector);
     }
     const bool needs_factor = row.flop == FlopRule::kPerResult || row.flop == FlopRule::kPerOperand ||
-                              row.flop == FlopRule::kPerSecond || row.flop == FlopRule::kPerLast;
+                              row.flop == FlopRule::kPerSecond || row.flop == FlopRule::kPerLast ||
+                              row.flop == FlopRule::kPerLastIfFlag;
     EXPECT_EQ(row.per != 0, needs_factor);
   }
 }

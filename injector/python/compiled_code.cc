@@ -100,8 +100,17 @@ def describe():
             return '%' + value.name
         return str(value) if value is None or type(value) in (bool, int, float) else '?'
 
+    # Autograd adds gradients up between its nodes: up to torch 2.9 the sum has the module of the node that ran before.
+    # What a module writes into its buffers is copied at the graph's end, where 2.9 names the module that ran last.
+    def modules(node):
+        if str(node.target) == 'aten.copy_.default' and hasattr(node.args[1], 'meta'):
+            node = node.args[1]
+        if 'Gradient addition node' in (node.meta.get('stack_trace') or ''):
+            return []
+        return list((node.meta.get('fwd_nn_module_stack') or node.meta.get('nn_module_stack') or {}).values())
+
     def layer(node):
-        stack = list((node.meta.get('fwd_nn_module_stack') or node.meta.get('nn_module_stack') or {}).values())
+        stack = modules(node)
         if not stack or node.name in done:
             return
         done.add(node.name)
@@ -137,6 +146,22 @@ def describe():
                         found += main(use.node.get_nodes())
         return found
 
+    def nearest(nodes, links):
+        found, todo, seen = [], list(nodes), set()
+        for node in todo:
+            for other in getattr(node, links):
+                if other not in seen:
+                    seen.add(other)
+                    (found if modules(other) else todo).append(other)
+        return sorted(found, key=place)
+
+    # Passes of Inductor's make nodes without modules: seeds for all random numbers, products that they pad. Nodes of the
+    # compiled module's own forward have none either, but a line of the program.
+    def around(nodes):
+        if any(node.meta.get('stack_trace') for node in nodes):
+            return []
+        return nearest(nodes, 'users') or nearest(nodes, 'all_input_nodes')
+
     def main(parts):
         only = [getattr(getattr(part, 'node', None), 'origin_node', None) for part in parts]
         return only if None not in only else origins(parts)
@@ -150,18 +175,34 @@ def describe():
         if sizes and len(sizes) == len(strides) and whole(sizes) and whole(strides):
             lines.append('\t'.join(('buffer', name, '(%s, )' % ', '.join(map(str, sizes)),
                                     '(%s, )' % ', '.join(map(str, strides)))))
-    for kernel in getattr(scheduler, 'nodes', ()):
+    kernels = [kernel for kernel in getattr(scheduler, 'nodes', ()) if 'Nop' not in type(kernel).__name__]
+    origins_of = [origins(kernel.get_nodes()) for kernel in kernels]
+    told = set().union(*origins_of)
+
+    # Up to torch 2.6 a kernel's origins lack what stands before a view; no other kernel computes it.
+    def with_inlined(nodes):
+        found, seen = list(nodes), set(nodes)
+        for node in found:
+            for other in node.all_input_nodes:
+                if other.op == 'call_function' and other not in told and other not in seen:
+                    seen.add(other)
+                    found.append(other)
+        return sorted(found, key=place)
+
+    for kernel, all_nodes in zip(kernels, origins_of):
         parts = kernel.get_nodes()
-        if 'Nop' in type(kernel).__name__:
-            continue
+        if type(getattr(kernel, 'node', None)).__name__ == 'MultiOutput':
+            continue  # one of an operator's results: no call
         extern = 'Extern' in type(kernel).__name__
-        all_nodes = origins(parts)
-        nodes = main(parts) if extern else all_nodes
-        later = [] if all_nodes else users(parts)
+        nodes = main(parts) if extern else with_inlined(all_nodes)
+        later = [] if any(map(modules, all_nodes)) else around(all_nodes) if all_nodes else users(parts)
         for node in nodes + later:
             place(node)
             layer(node)
         names = [name for part in parts for name in part.get_buffer_names()]
+        # What writes into a buffer has a name of its own, which the code does not say.
+        names += [name for part in parts for output in getattr(part, 'get_outputs', list)()
+                  for name in getattr(output, 'get_mutations', list)() if name.startswith('buf')]
         lines.append('\t'.join((
             'kernel', 'extern' if extern else 'triton',
             ','.join(sorted({name for name in map(source, all_nodes) if name})),

@@ -24,13 +24,13 @@ def numbers(node):
 
 
 class BytesOfModule(ast.NodeVisitor):
-    """By kernel of one generated module, all of its calls: `by_kernel` bytes, and of these `read_again`: those of buffers
-    that a reduction of the same operator has read before, because the operator takes two kernels."""
+    """By kernel of one generated module, all of its calls: how many `calls`, `by_kernel` bytes, and of these `read_again`: those
+    of buffers that a reduction of the same operator has read before, because the operator takes two kernels."""
 
     def __init__(self, source):
         self.elements_of, self.kernels = {}, {}
         self.results = {}  # of operators with several: the elements of each
-        self.by_kernel, self.read_again = collections.Counter(), collections.Counter()
+        self.by_kernel, self.read_again, self.calls = (collections.Counter() for _ in range(3))
         self.reductions = collections.defaultdict(set)  # of a buffer: the operators of the reductions that have read it
         tree = ast.parse(source)
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -48,15 +48,16 @@ class BytesOfModule(ast.NodeVisitor):
         function = next(node for node in ast.walk(ast.parse(source))
                         if isinstance(node, ast.FunctionDef) and node.name == name)
         types = dict(re.findall(r"'(\w+)': '\*(\w+)'", re.search(r"'signature': \{([^}]*)\}", source)[1]))
-        uses = collections.defaultdict(set)
+        uses = collections.defaultdict(collections.Counter)  # of a pointer: places that load, and that store
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("tl.load", "tl.store", "tl.atomic_add"):
                 verb = ast.unparse(node.func)
                 for part in ast.walk(node.args[0]):
                     if isinstance(part, ast.Name) and "_ptr" in part.id:
-                        uses[part.id] |= {"load", "store"} if verb == "tl.atomic_add" else {verb[3:]}
-        self.kernels[name] = [(SIZES[types[argument.arg]], uses[argument.arg])
-                              for argument in function.args.args if "_ptr" in argument.arg]
+                        uses[part.id].update(["load", "store"] if verb == "tl.atomic_add" else [verb[3:]])
+        pointers = [argument.arg for argument in function.args.args if "_ptr" in argument.arg]
+        scalars = [argument.arg for argument in function.args.args if "_ptr" not in argument.arg and not argument.annotation]
+        self.kernels[name] = [(SIZES[types[pointer]], uses[pointer]) for pointer in pointers], scalars
 
     def size(self, node):
         """Elements in memory of an expression; None where it is no buffer."""
@@ -96,19 +97,24 @@ class BytesOfModule(ast.NodeVisitor):
         if not isinstance(node.func, ast.Attribute) or node.func.attr != "run":
             return
         kernel = ast.unparse(node.func.value)
-        read, written = set(), set()
-        for (size, uses), argument in zip(self.kernels[kernel], node.args):
-            entry = ast.unparse(argument), self.size(argument) * size
-            if "load" in uses:
-                read.add(entry)
-            if "store" in uses:
-                written.add(entry)
-        self.by_kernel[kernel] += sum(count for _, count in (*read, *written))
+        pointers, scalars = self.kernels[kernel]
+        # A place loads or stores once for each element of the kernel's space: a part of a tensor, or rows of a table.
+        space = 1
+        for name, argument in zip(scalars, node.args[len(pointers):]):
+            space *= numbers(argument) if name.endswith("numel") else 1
+        read, written = collections.Counter(), collections.Counter()
+        for (size, uses), argument in zip(pointers, node.args):
+            for verb, amounts in (("load", read), ("store", written)):
+                amount = min(self.size(argument), uses[verb] * space) * size
+                amounts[ast.unparse(argument)] = max(amounts[ast.unparse(argument)], amount)
+        self.calls[kernel] += 1
+        self.by_kernel[kernel] += sum(read.values()) + sum(written.values())
         norms = {norm for norm in NORMS if norm in kernel}
-        for buffer, count in read:
+        read = +read
+        for buffer, count in read.items():
             self.read_again[kernel] += count if norms & self.reductions[buffer] else 0
         if kernel.startswith(("triton_red", "triton_per")):
-            for buffer, _ in read:
+            for buffer in read:
                 self.reductions[buffer] |= norms
 
 

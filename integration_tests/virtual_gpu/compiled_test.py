@@ -6,6 +6,7 @@ a CUDA build and has Triton, or where NVIDIA's driver is, all is skipped. Each n
 by compiled_bytes.py, which shares nothing with what reads them. RFX_HARDWARE_PATH=all: also networks that people train.
 """
 import collections
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -19,6 +20,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import torch_exit  # noqa: E402
 from compiled_bytes import BytesOfModule, modules_of  # noqa: E402
+from compiled_flop import differences  # noqa: E402
 from cuda_torch import why_no_virtual_gpu  # noqa: E402
 
 RFINJECT = os.environ["RFINJECT"]
@@ -27,13 +29,12 @@ LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gp
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 NETWORKS = {name: "compiled_model.py" for name in ("perceptron", "convolutions", "transformer")}
 TRAINED = {name: "compiled_network.py" for name in ("resnet18", "resnet50", "vit", "gpt_amp", "unet", "dcgan")}
-# Kernels that look up rows of a table, or read or write parts of a tensor: less than all of it.
-PARTS = re.compile("embedding|slice|max_pool2d|index|cat|split|select|unbind|arange")
 LAYS_OUT = re.compile(r"triton_poi_fused(_convolution(_backward)?)?_\d+$")
 ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
+TORCH = importlib.metadata.version("torch") if importlib.util.find_spec("torch") else "0"
+VERSION = tuple(map(int, re.findall(r"\d+", TORCH)[:2]))
 LOSSES = ("CrossEntropyLoss", "BCELoss")  # which are not compiled
-# Room for what a version of Inductor reads again; the U-Net's backward is below eager with torch 2.6 and 2.15.
-BEYOND_EAGER = 1.02
+LOSS = re.compile("aten::(_log_softmax|nll_loss)")  # where the program calls functions
 STEPS = 2  # of five; those that compile, and try kernels out, are left out
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",
             "aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_efficient_attention_backward",
@@ -47,10 +48,13 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="rfinject-compiled-") as folder:
             variables = {name: value for name, value in os.environ.items()
                          if not name.startswith("RFINJECT_") and name != "CUDA_VISIBLE_DEVICES"}
-            variables.update({"TORCHINDUCTOR_CACHE_DIR": str(cache)})
+            # A product of padded operands would have more FLOP; Inductor pads where it measures that this is faster. Its
+            # pool of compilers would import torch in each.
+            variables.update({"TORCHINDUCTOR_CACHE_DIR": str(cache), "TORCHINDUCTOR_SHAPE_PADDING": "0",
+                              "TORCHINDUCTOR_COMPILE_THREADS": "1"})
             injected = [RFINJECT, *command, "-o", folder + "/"] if command else []
             result = torch_exit.run([*injected, PYTHON, str(PROGRAMS / program), *arguments], folder, env=variables,
-                                    timeout=600)
+                                    timeout=1200)
             self.out, self.err, self.code = result.stdout, result.stderr, result.returncode
             self.report = None
             if command and self.code == 0:
@@ -63,7 +67,8 @@ class Run:
 
 def work(rows, phase):
     """The rows of the models' forward or backward."""
-    return [row for row in rows if row["phase"] == phase and row["model"] not in LOSSES]
+    return [row for row in rows if row["phase"] == phase and row["model"] not in LOSSES and
+            not (row["model"] is None and LOSS.match(row["op"]))]
 
 
 def time_in(rows, chosen=lambda row: True):
@@ -134,31 +139,33 @@ class Compiled:
                 by_layer.append(counts)
             self.assertEqual(*by_layer)
 
-    def test_fused_kernels_have_flop(self):
-        for _, eager, compiled, _ in self.each():
-            fused = flop(compiled.rows, is_fused)
-            loose = flop(eager.rows, lambda row: row["op"] not in PRODUCTS and row["model"] not in LOSSES)
+    def test_fused_kernels_have_the_flop_of_what_they_fuse(self):
+        for network, eager, compiled, _ in self.each():
+            listed = differences(network, VERSION, eager.rows, compiled.rows)
             for phase in ("forward", "backward"):
-                # What Inductor decomposes an operator into is counted as it runs it: batch norm's backward is fewer.
-                self.assertGreater(fused[phase], 0.4 * loose[phase])
-                self.assertLess(fused[phase], 2 * loose[phase])
+                loose = [sum(row["model_flop"] for row in work(run.rows, phase) if row["op"] not in PRODUCTS)
+                         for run in (eager, compiled)]
+                self.assertEqual(loose[0] + sum(listed[phase].values()), loose[1], (phase, loose, dict(listed[phase])))
+                self.assertGreater(sum(row["model_flop"] for row in work(compiled.rows, phase) if is_fused(row)), 0)
             self.assertNotIn("kernels of Triton's", compiled.err)
 
     def test_bytes_are_those_of_the_buffers(self):
         for network, _, compiled, cache in self.each():
-            counted = sum((BytesOfModule(source).by_kernel for source in modules_of(cache)), collections.Counter())
-            reported = collections.Counter()
+            modules = [BytesOfModule(source) for source in modules_of(cache)]
+            counted, calls = (sum((getattr(module, of) for module in modules), collections.Counter())
+                              for of in ("by_kernel", "calls"))
+            reported, launches = collections.Counter(), collections.Counter()
             for row in filter(is_fused, compiled.rows):
                 reported[row["kernel"]] += row["compulsory_bytes"]
+                launches[row["kernel"]] += row["launches"]
             self.assertTrue(counted)
             self.assertEqual(reported.keys(), counted.keys())
             for kernel, count in counted.items():
-                if network == "dcgan":  # one of its networks is called several times a step
-                    continue
-                if PARTS.search(kernel) or network == "transformer":
-                    self.assertLessEqual(reported[kernel], count * STEPS, kernel)
-                else:
-                    self.assertEqual(reported[kernel], count * STEPS, kernel)
+                self.assertEqual(launches[kernel] % calls[kernel], 0, kernel)
+                times = launches[kernel] // calls[kernel]  # that the module was called; DCGAN's several times a step
+                if network != "dcgan":
+                    self.assertEqual(times, STEPS)
+                self.assertEqual(reported[kernel], count * times, kernel)
 
     def test_bytes_are_at_most_those_of_the_eager_run(self):
         """But for what a norm reads again because it takes two kernels, weights and images that are laid out for a
@@ -173,16 +180,14 @@ class Compiled:
                     share = again[row["kernel"]] / counted[row["kernel"]] if is_fused(row) else row["op"] == "aten::copy_"
                     share = 1 if LAYS_OUT.match(row["kernel"]) else share
                     count += row["compulsory_bytes"] * (1 - share)
-                self.assertLessEqual(count, BEYOND_EAGER * sum(row["compulsory_bytes"] for row in work(eager.rows, phase)), phase)
+                self.assertLessEqual(count, sum(row["compulsory_bytes"] for row in work(eager.rows, phase)), phase)
 
     def test_time_has_a_layer(self):
-        for network, eager, compiled, _ in self.each():
+        for _, eager, compiled, _ in self.each():
             for phase in ("forward", "backward"):
                 # What the model's own forward computes (an addition, a mean) is of no layer below it.
-                without = time_in(work(eager.rows, phase), lambda row: not row["layer"])
-                time = time_in(work(compiled.rows, phase))
-                self.assertLessEqual(time_in(work(compiled.rows, phase), lambda row: not row["layer"]),
-                                     max(0.03 * time, 1.05 * without), phase)
+                rows = work(compiled.rows, phase)
+                self.assertLessEqual(time_in(rows, lambda row: not row["layer"]), 0.03 * time_in(rows), phase)
             known = {row["layer"] for row in eager.rows}
             for row in compiled.rows:
                 for layer in row["layer"].split(" + ") if row["layer"] else ():
@@ -233,7 +238,7 @@ class TrainedNetworks(Compiled, unittest.TestCase):
     networks = TRAINED
 
     def test_layers_are_those_of_a_run_in_which_each_is_compiled_by_itself(self):
-        for network in ("resnet18", "unet", "dcgan"):
+        for network in TRAINED:
             with self.subTest(network=network), tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
                 alone = Run(TRAINED[network], network, "leaves", cache=cache)
                 self.assertEqual(alone.code, 0, alone.err)
@@ -243,10 +248,10 @@ class TrainedNetworks(Compiled, unittest.TestCase):
 def compare_layers(test, alone, together):
     """Holds a compiled network against the same with each module without children compiled by itself: there, the module
     that is called is the layer of all that its code launches."""
-    if not any(map(is_fused, alone.rows)):
-        test.skipTest("this torch (2.6) compiles no module of torch.nn's by itself")
     for phase in ("forward", "backward"):
-        known = layers_of(alone.rows, phase, is_fused)
+        # A copy, or another layout of a layer's operands, may be part of another kernel, or not needed, in the whole.
+        known = layers_of(alone.rows, phase, lambda row: is_fused(row) and not LAYS_OUT.match(row["kernel"]) and
+                          not row["kernel"].startswith("triton_poi_fused_clone_"))
         found = layers_of(together.rows, phase, is_fused)
         cut = any((row["layer"] or "").endswith(" more") for row in work(together.rows, phase))
         test.assertTrue(known)
