@@ -46,7 +46,7 @@ std::vector<const Run*> RunsIn(const ViewInput& input) {
 std::vector<std::string> WarningsOf(const FoldOptions& fold, std::span<const Report> reports) {
   std::vector<std::string> warnings;
   if (fold.host_ns_per_launch > 0 &&
-      std::none_of(reports.begin(), reports.end(), [](const Report& report) { return report.step_ns > 0; })) {
+      std::none_of(reports.begin(), reports.end(), [](const Report& report) { return report.step_host_of == HostTime::kGiven; })) {
     warnings.emplace_back("--host-us: no run here is an estimate with steps, so nothing takes it");
   }
   for (const Report& report : reports) {
