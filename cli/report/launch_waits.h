@@ -9,10 +9,14 @@
 #include <span>
 #include <vector>
 
+#include "cli/model/launch_queue.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
+
+// What a step by the clock has between two kernels.
+inline constexpr double kGapOfStepNs = kKernelGapNs;
 
 // Finds the interval at which the run's host launches its `launches` kernels, which take `gpu_ns` in all: `given_ns`
 // (of estimates; 0: none), else what a step's own time by the clock is for a launch, else `floor_ns`. A virtual GPU's

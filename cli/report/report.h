@@ -48,7 +48,7 @@ inline constexpr double kLaunchFloorNs = 3000;
 // The interval at which the host launches kernels at best, where nothing is known of it. Eager PyTorch takes 5 to 60
 // us for a launch, and in the mean of a step more than 10: in recordings of operators, which hold what recording
 // costs, the mean is 39 us at least, and the closest tenth of the launches are 8 to 45 us apart
-// (bench/launch_intervals).
+// (bench/launch_intervals.py).
 inline constexpr double kLaunchIntervalNs = 10'000;
 
 // Where a host's time comes from: it is not known, the user gave it, it is that of the run's own steps, or, beside a

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/model/launch_queue.h"
 #include "cli/report/kernel_name.h"
+#include "cli/report/launch_waits.h"
 #include "cli/text/units.h"
 #include "cli/words/opening.h"
 #include "gpus/chips.h"
@@ -136,7 +136,7 @@ std::string StepLine(const Report& report) {
   const bool here = report.step_host_of == HostTime::kThisMachine;
   std::string line = here ? "With the host that it ran on here, a step takes " : "A step takes ";
   line += Duration(report.step_ns) + " by the clock: the longer of GPU time, " + Duration(report.step_gpu_ns) +
-          " and " + Duration(kKernelGapNs) + " between two kernels, and host time, " + Duration(report.step_host_ns) +
+          " and " + Duration(kGapOfStepNs) + " between two kernels, and host time, " + Duration(report.step_host_ns) +
           " for " + Count(std::floor(report.step_launches)) + " launches";
   if (report.launch_bound()) {
     line += ". It is bound by launching: the GPU waits " + Percent(report.gpu_waits_share) + " of the time";

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
-"""bench/launch_intervals: how fast hosts launch kernels, and how closely kernels follow one another, in recordings.
+"""bench/launch_intervals.py: how fast hosts launch kernels, and how closely kernels follow one another, in recordings.
 
-    bench/launch_intervals [FOLDER|FILE...]
+    python3 bench/launch_intervals.py [FOLDER|FILE...]
 
 For each recording of torch.profiler (*.json.gz, *.json; default: those of cli/import/testdata) in us: the host's interval from
 the begin of one call that launches to the next one's on the same thread (pauses above 1 ms are left out), and the GPU's gap
