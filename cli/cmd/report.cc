@@ -90,11 +90,11 @@ std::vector<Option> ReportOptionList() {
        ChoicesOf(kStepBys)},
       {"host-us", 0, "N",
        "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
-       "the longer of GPU and host"},
+       "by the clock the longer of GPU and host"},
       kCalibrationOption,
       {"launch-floor", 0, "US",
-       "microseconds that a launch takes whatever its kernel does (default 3); launches with\n"
-       "less work are bound by launching"},
+       "where nothing says how fast the host launches: it launches a kernel every US microseconds\n"
+       "(default 10); what the GPU waits for is bound by launching"},
       {"strict", 0, "[=R001,R004]", *kAlarms},
   };
 }
@@ -160,7 +160,7 @@ absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
     }
   }
   fold.host_ns_per_launch = reader.MicrosecondsAsNs("host-us", 0);
-  fold.launch_floor_ns = reader.MicrosecondsAsNs("launch-floor", kLaunchFloorNs);
+  fold.launch_floor_ns = reader.MicrosecondsAsNs("launch-floor", kLaunchIntervalNs);
   given.strict = parsed.Has("strict");
   if (given.strict && !ParseAlarmIds(parsed.Value("strict"), &given.strict_alarms)) {
     reader.Refuse("--strict=" + parsed.Value("strict") + ": there are " + AlarmRange() + ", commas between");

@@ -21,15 +21,11 @@ void AddLeastTimes(const Machine& machine, Sums& sums) {
   sums[Quantity::kLeast] = least.total_s() * 1e9;
 }
 
-void AddBoundTime(double launch_floor_ns, Sums& sums) {
-  // A kernel of a few blocks takes some times the floor for latencies of its own; beyond, it is slow work.
-  constexpr double kLittleLonger = 3;
+void AddBoundTime(bool waited_for, Sums& sums) {
   if (sums.least_ns() <= 0 || sums.time_ns() <= 0) return;
-  const double floor_ns = launch_floor_ns * static_cast<double>(sums.launches);
-  const bool launch = sums.least_ns() < floor_ns && sums.time_ns() < kLittleLonger * floor_ns;
   const double link_ns = sums[Quantity::kLeastLink];
   const bool link = link_ns > std::max(sums.least_memory_ns(), sums.least_compute_ns());
-  sums[launch                                              ? Quantity::kLaunchBoundTime
+  sums[waited_for                                          ? Quantity::kLaunchBoundTime
        : link && sums[Quantity::kNvlinkBytes] > 0          ? Quantity::kNvlinkBoundTime
        : link                                              ? Quantity::kPcieBoundTime
        : sums.least_memory_ns() >= sums.least_compute_ns() ? Quantity::kMemoryBoundTime

@@ -13,9 +13,9 @@ namespace rfinject::cli {
 // machine lacks cannot be held against a roof of it: they are left out, and R003 names them.
 void AddLeastTimes(const Machine& machine, Sums& sums);
 
-// Says what holds back one launch key, whose least times must be set: launching where both least times are below
-// `launch_floor_ns` a launch and a launch takes little longer than that, else bytes or arithmetic.
-void AddBoundTime(double launch_floor_ns, Sums& sums);
+// Says what holds back one launch key, whose least times must be set: launching where the GPU waits for its launches
+// (launch_waits.h), so that a step would be no shorter without their work; else bytes, arithmetic or a link.
+void AddBoundTime(bool waited_for, Sums& sums);
 
 }  // namespace rfinject::cli
 

@@ -21,6 +21,7 @@
 #include "cli/report/invariants.h"
 #include "cli/report/kernel_name.h"
 #include "cli/report/key_quantities.h"
+#include "cli/report/launch_waits.h"
 #include "cli/report/layer_group.h"
 #include "cli/report/roofs.h"
 #include "cli/report/run_list.h"
@@ -368,21 +369,43 @@ struct Folding {
   }
 };
 
-Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled,
-                     const std::optional<ExpectedTimes>& expected, const std::optional<ExpectedTimes>& usual,
-                     const Machine& machine, const FoldOptions& options, std::string_view chip,
-                     FactCollector* facts) {
+// The quantities of all launch keys, with what holds each of them back.
+std::vector<KeyQuantities> ReadKeys(const Profile& profile, const Run& run, const SampledRun& sampled,
+                                    const std::optional<ExpectedTimes>& expected,
+                                    const std::optional<ExpectedTimes>& usual, const FoldOptions& options,
+                                    Report* report) {
+  const KeyReader reader(profile.metrics, ChipOf(run), run.key.source);
+  std::vector<KeyQuantities> keys;
+  keys.reserve(run.launches.size());
+  std::vector<double> times;
+  times.reserve(run.launches.size());
+  double launches = 0, gpu_ns = 0;
+  for (const auto& [key, stats] : run.launches) {
+    KeyQuantities& quantities = keys.emplace_back(ReadSampled(reader, sampled, stats));
+    if (expected) ApplyExpected(key, *expected, quantities);
+    AddLeastTimes(report->machine, quantities.sums);
+    if (usual) AddUsual(key, stats, *usual, &quantities.sums);
+    times.push_back(quantities.sums.time_ns());
+    launches += static_cast<double>(stats.launches);
+    gpu_ns += times.back();
+  }
+  report->launch_floor_ns = options.launch_floor_ns;
+  report->launch_interval =
+      IntervalOf(*report, launches, gpu_ns, options.host_ns_per_launch, options.launch_floor_ns);
+  const std::vector<bool> waited_for = AddLaunchWaits(run, times, report);
+  for (size_t i = 0; i < keys.size(); ++i) AddBoundTime(waited_for[i], keys[i].sums);
+  return keys;
+}
+
+Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const SampledRun& sampled,
+                     const FoldOptions& options, FactCollector* facts) {
   Folding folding(run.tier);
   const By by = options.by;
   const bool by_layer = by == By::kLayer || by == By::kClass;
   absl::flat_hash_map<const LayerInfo*, std::string> groups;  // that were made already
-  const KeyReader reader(profile.metrics, chip, run.key.source);
+  auto of_key = keys.begin();
   for (const auto& [key, stats] : run.launches) {
-    KeyQuantities quantities = ReadSampled(reader, sampled, stats);
-    if (expected) ApplyExpected(key, *expected, quantities);
-    AddLeastTimes(machine, quantities.sums);
-    if (usual) AddUsual(key, stats, *usual, &quantities.sums);
-    AddBoundTime(options.launch_floor_ns, quantities.sums);
+    KeyQuantities& quantities = *of_key++;
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();
@@ -463,14 +486,6 @@ void AddTheory(const Profile& theory, const Run& run, size_t depth, Report& repo
   if (report.theory.state == TheoryUse::State::kApplied) FindDifferingLayers(*estimate, run, &report.theory);
 }
 
-void AddHostTime(double host_ns_per_launch, Report& report) {
-  if (host_ns_per_launch <= 0 || report.run.source != SourceKind::kEstimated || report.steps == 0) return;
-  report.step_launches = static_cast<double>(report.total.launches) / static_cast<double>(report.steps);
-  report.step_host_ns = host_ns_per_launch * report.step_launches;
-  report.step_ns = std::max(report.step_gpu_ns, report.step_host_ns);
-  if (report.launch_bound()) report.gpu_waits_share = 1 - report.step_gpu_ns / report.step_host_ns;
-}
-
 void AddRatios(Report& report) {
   Sums forward, backward;
   for (const Row& row : report.phases) {
@@ -516,8 +531,8 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const std::optional<ExpectedTimes> usual = UsualModelOf(run, machine.name, calibration);
   if (expected) report.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
   FactCollector facts(run, machine, expected ? &*expected : nullptr);
-  const Folding folding = FoldLaunches(profile, run, sampled, expected, usual, machine, options, chip, &facts);
-  report.launch_floor_ns = options.launch_floor_ns;
+  const Folding folding =
+      FoldLaunches(ReadKeys(profile, run, sampled, expected, usual, options, &report), run, sampled, options, &facts);
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),
                                   [](const auto& one) { return one.first.phase == Phase::kEval; });
@@ -545,7 +560,6 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   report.roofs = MakeRoofs(machine, report.total, report.sm_hz, options.roofs);
   if (options.theory != nullptr) AddTheory(*options.theory, run, options.depth, report);
   AddRatios(report);
-  AddHostTime(options.host_ns_per_launch, report);
   report.alarms = CheckInvariants(profile, run, chip, report);
   report.headline = MakeHeadline(report, MakeRows(By::kLayer, folding.layers, run, sampled, total_ns));
   report.advice = Advise(ShippedRules(), facts.Values(report));

@@ -25,7 +25,8 @@ struct FoldOptions {
   RoofOptions roofs;
   // Of an estimate: how long the host takes to launch a kernel. 0: not known. What was measured has a wall time.
   double host_ns_per_launch = 0;
-  double launch_floor_ns = kLaunchFloorNs;
+  // The host launches a kernel at this interval at best, where its time is not known.
+  double launch_floor_ns = kLaunchIntervalNs;
   // What an estimate's expected times are made with. Not owned; nullptr: Calibration::Shipped().
   const Calibration* calibration = nullptr;
 };

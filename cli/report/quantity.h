@@ -165,7 +165,7 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kTimeWithCounters, "time_with_counters_ns", "GPU time with counters",
      "Of the GPU time, that of kernels whose FLOP and bytes are known.", "ns"},
     {Quantity::kLaunchBoundTime, "launch_bound_time_ns", "Launch-bound time",
-     "Of the GPU time, that of kernels with too little work for a launch.", "ns", Zero::kUnknownRoofs},
+     "Of the GPU time, that of kernels for whose launches the GPU waits.", "ns", Zero::kUnknownRoofs},
     {Quantity::kMemoryBoundTime, "memory_bound_time_ns", "Memory-bound time",
      "Of the GPU time, that of kernels whose bytes take longest.", "ns", Zero::kUnknownRoofs},
     {Quantity::kComputeBoundTime, "compute_bound_time_ns", "Compute-bound time",

@@ -36,14 +36,28 @@ enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel, kSource, kClass 
 // What counts as a step: what the training loop repeats, what ends with an optimizer's step, or a call of a root.
 enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
 
-// What keeps something from being faster: too little work a launch, bytes, arithmetic, or the links to the host and
-// to other GPUs.
+// What keeps something from being faster: the host, for whose launches the GPU waits, bytes, arithmetic, or the links
+// to the host and to other GPUs.
 enum class Bound : uint8_t { kUnknown, kLaunch, kMemory, kCompute, kPcie, kNvlink };
 std::string_view BoundName(Bound bound);  // "launch"; empty where it is not known
 
-// The time that a launch takes whatever its kernel does, unless the user gives another: kernels that do nothing
-// follow one another at this interval (operators/launch_floor.h has the sources).
+// The time that a launch takes whatever its kernel does, where no model says more: kernels that do nothing follow one
+// another at this interval (operators/launch_floor.h has the sources).
 inline constexpr double kLaunchFloorNs = 3000;
+
+// The interval at which the host launches kernels at best, where nothing is known of it. Eager PyTorch takes 5 to 60
+// us for a launch, and in the mean of a step more than 10: in recordings of operators, which hold what recording
+// costs, the mean is 39 us at least, and the closest tenth of the launches are 8 to 45 us apart
+// (bench/launch_intervals.py).
+inline constexpr double kLaunchIntervalNs = 10'000;
+
+// Where a host's time comes from: it is not known, the user gave it, it is that of the run's own steps, or, beside a
+// virtual GPU, that of the machine on which the program ran.
+enum class HostTime : uint8_t { kUnknown, kGiven, kByTheClock, kThisMachine };
+struct LaunchInterval {
+  double ns = kLaunchIntervalNs;  // between the launches of two kernels
+  HostTime of = HostTime::kUnknown;
+};
 
 struct Derived {  // from Sums alone; 0 where undefined
   double oi_flop_per_byte = 0;
@@ -180,12 +194,14 @@ struct ReportedSteps {
   bool validation = false;  // of a model that also trains: its steps are batches
   double step_wall_ns = 0;  // mean
   double step_gpu_ns = 0;   // mean of summed kernel time
-  // For an estimate with a given host's time to launch a kernel: how long a step's launches take the host, how many
-  // there are, and how long a step takes, which is the longer of host and GPU, since eager PyTorch launches ahead of
-  // the GPU. 0: not known.
+  // For an estimate of which the host's time is known, and whose it is: how long a step's launches take the host, how
+  // many there are, and how long a step takes by the clock, along the queue of launches (launch_waits.h). 0: not
+  // known.
+  HostTime step_host_of = HostTime::kUnknown;
   double step_host_ns = 0, step_launches = 0, step_ns = 0;
-  double gpu_waits_share = 0;  // of such a step, in which the GPU has nothing to do; 0 unless launch_bound()
-  bool launch_bound() const { return step_host_ns > 0 && step_host_ns > step_gpu_ns; }
+  double gpu_waits_share = 0;  // of such a step, in which the GPU waits for a launch
+  bool launch_bound() const { return gpu_waits_share > 0 && step_host_ns > step_gpu_ns; }
+  LaunchInterval launch_interval;   // by which launches are bound by launching
   StepWaits waits;                  // what an optimizer's step waits for, by the clock
   uint64_t sampled_steps = 0;       // of times: those that count
   uint64_t slow_sampled_steps = 0;  // those that were set aside, of times or of bytes
@@ -199,8 +215,8 @@ struct ReportedWork {
   Sums total;
   Derived total_derived;
   Knowledge total_time, total_bytes;
-  double shortest_launch_ns = 0;            // the shortest launch seen; 0: unknown
-  double launch_floor_ns = kLaunchFloorNs;  // as the bounds were told apart with
+  double shortest_launch_ns = 0;               // the shortest launch seen; 0: unknown
+  double launch_floor_ns = kLaunchIntervalNs;  // as it was given
   // Forward and backward launches that have a layer, of all forward and backward ones: by time, or by number where no
   // launch has a time.
   double attributed_share = 0;

@@ -59,8 +59,9 @@ SweepRun MakeRun(const Report& report) {
   run.step_host_ns = report.step_host_ns;
   run.step_ns = report.step_ns;
   run.launch_bound = report.launch_bound();
+  run.host_given = report.step_host_of == HostTime::kGiven;
   const double time_ns = run.samples_over_wall ? run.wall_ns
-                         : run.step_ns > 0     ? run.step_ns * run.step_count()
+                         : run.host_given      ? run.step_ns * run.step_count()
                                                : run.whole.time_ns();
   if (run.samples > 0 && time_ns > 0) run.samples_per_s = static_cast<double>(run.samples) / time_ns * 1e9;
   run.memory_peak_bytes = report.memory_peak_bytes;
@@ -123,18 +124,27 @@ constexpr auto kSweepColumns = std::to_array<SweepColumn>({
       [](const SweepRun& r) { return KnownCell(r.whole.time_ns() / r.step_count()); }},
      true},
     {{{.name = "host_time_per_step_ns",
-       .help = "Of an estimate with --host-us: what the host takes to launch a step.",
+       .help = "Of an estimate with --host-us, or on a virtual GPU: what the host takes to launch a step.",
        .kind = Kind::kUnit,
        .unit = "ns"},
       [](const SweepRun& r) { return KnownCell(r.step_host_ns); }}},
-    {{{.name = "step_time_ns", .help = "With --host-us: the longer of both.", .kind = Kind::kUnit, .unit = "ns"},
+    {{{.name = "step_time_ns",
+       .help = "With that: a step by the clock, the longer of both along the queue of launches.",
+       .kind = Kind::kUnit,
+       .unit = "ns"},
       [](const SweepRun& r) { return KnownCell(r.step_ns); }}},
     {{{.name = "step_bound",
-       .help = "With --host-us: launch where the host takes longer, else GPU.",
+       .help = "With that: launch where the GPU waits for launches, else GPU.",
        .kind = Kind::kText},
       [](const SweepRun& r) { return TextCell(r.step_ns <= 0   ? ""
                                               : r.launch_bound ? "launch"
                                                                : "GPU"); }}},
+    {{{.name = "host_time_of",
+       .help = "Whose time that is: given, or of the machine that the program ran on.",
+       .kind = Kind::kText},
+      [](const SweepRun& r) { return TextCell(r.step_ns <= 0 ? ""
+                                              : r.host_given ? "given"
+                                                             : "this machine"); }}},
     {{{.name = "wall_time_per_step_ns", .help = "A step by the clock.", .kind = Kind::kUnit, .unit = "ns"},
       [](const SweepRun& r) { return KnownCell(r.wall_ns / r.step_count()); }}},
     {{{.name = "samples_per_s", .help = "Samples over the time that samples_per_s_over names.", .kind = Kind::kPlain},
@@ -228,7 +238,7 @@ constexpr auto kSweepColumns = std::to_array<SweepColumn>({
       [](const SweepRun& r) {
         return TextCell(r.samples_per_s <= 0  ? ""
                         : r.samples_over_wall ? "wall_time"
-                        : r.step_ns > 0       ? "step_time"
+                        : r.host_given        ? "step_time"
                                               : "gpu_time");
       }}},
     {{{.name = "bound",

@@ -35,11 +35,12 @@ struct SweepRun : SweepName {
   Sums whole, forward, backward, optimizer;
   Derived whole_derived, forward_derived;
   double wall_ns = 0;  // all measured steps; 0: unknown
-  // For a step of an estimate: the host's time for its launches, and the longer of GPU and host; 0: unknown.
+  // For a step of an estimate: the host's time for its launches, and what it takes by the clock; 0: unknown. Whether
+  // the user gave the host's time; else it is that of the machine that a virtual GPU's program ran on.
   double step_host_ns = 0, step_ns = 0;
-  bool launch_bound = false;
+  bool launch_bound = false, host_given = false;
   // Samples over GPU time for estimates and imports, whose wall time is another machine's or unknown (over step_ns
-  // where that is known); over wall time for measurements. 0: unknown.
+  // where the host's time is given); over wall time for measurements. 0: unknown.
   double samples_per_s = 0;
   bool samples_over_wall = false;
   uint64_t memory_peak_bytes = 0;  // 0: unknown

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/format/testing/written.h"
+#include "cli/model/launch_queue.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/roofs.h"
@@ -120,6 +121,7 @@ TEST(SweepTest, MeasuredRunsAreHeldAgainstWallTime) {
   EXPECT_NEAR(run.samples_per_s * run.wall_ns * 1e-9, static_cast<double>(run.samples), 1e-6);
 }
 
+// Between two kernels there is a gap, which is the GPU's.
 TEST(SweepTest, AStepOfAnEstimateTakesTheLongerOfGpuAndHost) {
   const Machine machine = testing::SampleV100();
   const Profile profile = testing::SampleResNet18(machine, 2);
@@ -128,11 +130,13 @@ TEST(SweepTest, AStepOfAnEstimateTakesTheLongerOfGpuAndHost) {
   EXPECT_EQ(alone.step_ns, 0);
   EXPECT_FALSE(MakeSweep(std::span(&alone, 1)).runs.front().launch_bound);
   const double launches = static_cast<double>(alone.total.launches) / static_cast<double>(alone.steps);
+  const double gpu_ns = alone.step_gpu_ns + launches * kKernelGapNs;
   for (const double host : {0.5, 2.0}) {  // of the GPU's time
-    const double per_launch = host * alone.step_gpu_ns / launches;
+    const double per_launch = host * gpu_ns / launches;
     const Report report = FoldRun(profile, only, machine, {.by = By::kModel, .host_ns_per_launch = per_launch});
-    EXPECT_NEAR(report.step_host_ns, host * alone.step_gpu_ns, 1e-6 * alone.step_gpu_ns);
-    EXPECT_NEAR(report.step_ns, std::max(host, 1.0) * alone.step_gpu_ns, 1e-6 * alone.step_gpu_ns);
+    EXPECT_NEAR(report.step_host_ns, host * gpu_ns, 1e-6 * gpu_ns);
+    EXPECT_NEAR(report.step_ns, std::max(host, 1.0) * gpu_ns, 1e-6 * gpu_ns);
+    EXPECT_NEAR(report.gpu_waits_share, host > 1 ? 0.5 : 0, 1e-6);
     EXPECT_EQ(report.launch_bound(), host > 1);
     const Sweep sweep = MakeSweep(std::span(&report, 1));
     EXPECT_NEAR(sweep.runs.front().samples_per_s,

@@ -68,6 +68,19 @@ Data PmSamplingData(const Report& report) {
   return data;
 }
 
+std::string_view LaunchIntervalName(HostTime of) {
+  switch (of) {
+    case HostTime::kGiven:
+      return "given";
+    case HostTime::kByTheClock:
+      return "clock";
+    case HostTime::kThisMachine:
+    case HostTime::kUnknown:
+      break;
+  }
+  return "floor";
+}
+
 Data SummaryData(const Report& report) {
   const StepWaits& waits = report.waits;
   Data data = Data::Object();
@@ -83,10 +96,14 @@ Data SummaryData(const Report& report) {
   if (report.step_ns > 0) {
     data.Add("step_host_time_ns", Cell{report.step_host_ns})
         .Add("step_time_ns", Cell{report.step_ns})
-        .Add("step_bound", report.launch_bound() ? "launch" : "GPU");
+        .Add("step_bound", report.launch_bound() ? "launch" : "GPU")
+        .Add("step_gpu_waits_share", Cell{report.gpu_waits_share})
+        .Add("step_host_of", report.step_host_of == HostTime::kGiven ? "given" : "this machine");
   }
   data.Add("shortest_launch_ns", Cell{report.shortest_launch_ns})
-      .Add("launch_floor_ns", Cell{report.launch_floor_ns});
+      .Add("launch_floor_ns", Cell{report.launch_floor_ns})
+      .Add("launch_interval_ns", Cell{report.launch_interval.ns})
+      .Add("launch_interval_of", LaunchIntervalName(report.launch_interval.of));
   if (!report.own_calibration.empty()) data.Add("own_calibration", report.own_calibration);
   data.Add("memory_peak_bytes", KnownCount(report.memory_peak_bytes))
       .Add("pm_sampling", PmSamplingData(report))

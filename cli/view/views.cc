@@ -45,8 +45,9 @@ std::vector<const Run*> RunsIn(const ViewInput& input) {
 // What the options asked for and the runs do not have.
 std::vector<std::string> WarningsOf(const FoldOptions& fold, std::span<const Report> reports) {
   std::vector<std::string> warnings;
-  if (fold.host_ns_per_launch > 0 &&
-      std::none_of(reports.begin(), reports.end(), [](const Report& report) { return report.step_ns > 0; })) {
+  if (fold.host_ns_per_launch > 0 && std::none_of(reports.begin(), reports.end(), [](const Report& report) {
+        return report.step_host_of == HostTime::kGiven;
+      })) {
     warnings.emplace_back("--host-us: no run here is an estimate with steps, so nothing takes it");
   }
   for (const Report& report : reports) {

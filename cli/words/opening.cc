@@ -69,7 +69,7 @@ std::string CostText(const Report& report, std::string_view of) {
                                 : report.validation ? "a batch of validation"
                                                     : "a step";
   line += std::string(what) + " takes ";
-  if (report.step_ns > 0) {
+  if (report.step_host_of == HostTime::kGiven) {
     line += Duration(report.step_ns) + ", ";
   } else if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 0) {
     line += Duration(report.step_wall_ns) + " by the clock, ";

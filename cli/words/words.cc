@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/report/kernel_name.h"
+#include "cli/report/launch_waits.h"
 #include "cli/text/units.h"
 #include "cli/words/opening.h"
 #include "gpus/chips.h"
@@ -122,18 +123,26 @@ std::string OutsideLine(const Report& report) {
 std::string LaunchFloorLine(const Report& report) {
   constexpr double kWorthAWord = 0.005;
   if (report.headline.launch_share < kWorthAWord) return {};
-  return "Bound by launching is what has less work than that: a launch takes " + Duration(report.launch_floor_ns) +
-         " whatever it does (--launch-floor)";
+  const LaunchInterval& interval = report.launch_interval;
+  const std::string_view why = interval.of == HostTime::kGiven        ? " (--host-us)"
+                               : interval.of == HostTime::kByTheClock ? " by the clock"
+                                                                      : " at best (--launch-floor)";
+  return "Bound by launching is what the GPU waits for: the host launches a kernel every " + Duration(interval.ns) +
+         std::string(why) + ", and by then the GPU has done all before it";
 }
 
 std::string StepLine(const Report& report) {
   if (report.step_ns <= 0) return {};
-  std::string line = "A step takes " + Duration(report.step_ns) + ", the longer of GPU time, " +
-                     Duration(report.step_gpu_ns) + ", and host time, " + Duration(report.step_host_ns) + " for " +
-                     Count(std::floor(report.step_launches)) + " launches";
+  const bool here = report.step_host_of == HostTime::kThisMachine;
+  std::string line = here ? "With the host that it ran on here, a step takes " : "A step takes ";
+  line += Duration(report.step_ns) + " by the clock: the longer of GPU time, " + Duration(report.step_gpu_ns) +
+          " and " + Duration(kGapOfStepNs) + " between two kernels, and host time, " + Duration(report.step_host_ns) +
+          " for " + Count(std::floor(report.step_launches)) + " launches";
   if (report.launch_bound()) {
-    line += ": it is bound by launching, and the GPU waits " + Percent(report.gpu_waits_share) + " of the time";
+    line += ". It is bound by launching: the GPU waits " + Percent(report.gpu_waits_share) + " of the time";
   }
+  if (here)
+    line += ". That host is not the GPU's, and its time holds what observing it costs; --host-us gives another";
   return line;
 }
 

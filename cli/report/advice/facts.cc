@@ -38,8 +38,9 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kHost, "host_ns", "what the host takes for its own work and to launch a step's kernels",
      "it was not measured; of an estimate --host-us says how long a launch takes the host"},
     {Fact::kLaunch, "launch_ns", "what a kernel takes that does next to nothing", "nothing was timed"},
-    {Fact::kLaunchBoundLaunches, "launch_bound_launches", "launches that are bound by launching", kNeedsRoofs},
-    {Fact::kLaunchBound, "launch_bound_ns", "what they take", kNeedsRoofs},
+    {Fact::kShortLaunches, "short_launches", "launches that take little longer than a kernel that does nothing",
+     kNeedsRoofs},
+    {Fact::kShort, "short_ns", "what they take", kNeedsRoofs},
     {Fact::kLargerBatch, "step_of_4_batches_ns", "a step with a batch four times as large", kNeedsEstimate},
     {Fact::kOptimizer, "optimizer_ns", "the optimizer's time", ""},
     {Fact::kOptimizerSingleLaunches, "optimizer_single_launches", "its launches that update one tensor each",
@@ -233,9 +234,12 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
   const auto add = [this](Fact fact, double value) { sums_[static_cast<size_t>(fact)] += value; };
   const std::string_view op = BareName(key);
   const double ns = sums.time_ns(), launches = static_cast<double>(sums.launches);
-  if (sums[Quantity::kLaunchBoundTime] > 0) {
-    add(Fact::kLaunchBoundLaunches, launches);
-    add(Fact::kLaunchBound, ns);
+  // A kernel of a few blocks takes some times the floor for latencies of its own; beyond, it is slow work.
+  constexpr double kLittleLonger = 3;
+  const double floor_ns = kLaunchFloorNs * launches;
+  if (sums.least_ns() > 0 && sums.least_ns() < floor_ns && ns > 0 && ns < kLittleLonger * floor_ns) {
+    add(Fact::kShortLaunches, launches);
+    add(Fact::kShort, ns);
   }
   // The usual time stands at an operator's main kernel; its other kernels have none, and their time belongs to it.
   if (sums[Quantity::kTimeWithUsual] > 0) {
@@ -491,8 +495,8 @@ FactValues FactCollector::Values(const Report& report) const {
   if (run_.steps.calls > 0) set(Fact::kForwards, static_cast<double>(run_.steps.calls) / steps);
   if (!what_if_.has_roofs()) {
     for (const Fact fact :
-         {Fact::kLaunchBoundLaunches, Fact::kLaunchBound, Fact::kFullPrecisionMatrix, Fact::kMatrixInTf32,
-          Fact::kFullPrecision, Fact::kInHalf, Fact::kBf16, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
+         {Fact::kShortLaunches, Fact::kShort, Fact::kFullPrecisionMatrix, Fact::kMatrixInTf32, Fact::kFullPrecision,
+          Fact::kInHalf, Fact::kBf16, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
       forget(fact);
     }
   }
