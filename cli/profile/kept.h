@@ -52,9 +52,10 @@ using KeptOfRun = trace::KeptRecords<KeptList>;
 
 // Adds what another run says.
 inline void Merge(const KeptOfRun& from, KeptOfRun* into) {
-  trace::ForEachPair(&from, into, [](const auto* other, auto* list) {
+  const auto add = [](const auto* other, auto* list) {
     for (const auto& record : *other) list->Add(record);
-  });
+  };
+  trace::ForEachList(add, &from, into);
 }
 
 }  // namespace rfinject::cli

@@ -113,12 +113,13 @@ void CutNames(Cutter* cutter, Run* run) {
   }
   run->memory_peak.parts = std::move(parts);
   cutter->Cut(&run->memory_peak.refused_in.layer);
-  trace::ForEachList(&run->kept, [&](auto* list) {
+  const auto cut_list = [&](auto* list) {
     for (auto record : std::exchange(*list, {})) {
       trace::ForEachText(&record, cut);
       list->Add(std::move(record));
     }
-  });
+  };
+  trace::ForEachList(cut_list, &run->kept);
 }
 
 // value * times / by, in 128 bits or as near as they allow.
@@ -166,7 +167,7 @@ uint64_t LimitKeys(uint64_t most, Run* run) {
 }
 
 void Say(const std::string& text, Run* run) {
-  run->kept.diagnostic.Add({.severity = Severity::kWarning, .id = "limit", .text = text, .count = 1});
+  run->kept.diagnostic.Add({.severity = Severity::kWarning, .id = "limit", .text = text});
 }
 
 uint64_t Launches(const Run& run) {

@@ -336,8 +336,8 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
   }
   report.by = by;
   for (const auto& [name, model] : run.models) report.models.push_back(model);
-  trace::ForEachPair(&run.kept, &report.kept,
-                     [](const auto* from, auto* into) { into->assign(from->begin(), from->end()); });
+  trace::ForEachList([](const auto* from, auto* into) { into->assign(from->begin(), from->end()); }, &run.kept,
+                     &report.kept);
   auto& breaks = report.kept.graph_break;
   std::stable_sort(breaks.begin(), breaks.end(), [](const trace::GraphBreak& a, const trace::GraphBreak& b) {
     return std::pair(a.bytes, a.count) > std::pair(b.bytes, b.count);

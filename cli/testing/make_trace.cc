@@ -171,8 +171,7 @@ Bytes WithoutLaunches() {
   run.launches.clear();
   run.steps.memory_peak_bytes = 0;
   run.kept = {};
-  run.kept.diagnostic.Add(
-      {.id = "no-source", .text = "no driver is here", .remedy = "rfinject --estimate GPU", .count = 1});
+  run.kept.diagnostic.Add({.id = "no-source", .text = "no driver is here", .remedy = "rfinject --estimate GPU"});
   profile.runs.emplace(run.key, std::move(run));
   return WrittenTrace(profile);
 }

@@ -322,8 +322,7 @@ Profile SampleMeasured(const Machine& machine, uint64_t steps) {
   run.kept.diagnostic.Add({.severity = Severity::kWarning,
                            .id = "counters-held",
                            .text = "some counters were held by another profiler in 2 of the armed steps",
-                           .remedy = "stop dcgm's profiling fields: dcgmi profile --pause",
-                           .count = 1});
+                           .remedy = "stop dcgm's profiling fields: dcgmi profile --pause"});
   run.kept.drop.Add({.what = "launches: ring full", .count = 12});
   return std::move(builder).Finish();
 }
@@ -470,9 +469,10 @@ void DrawSteps(Draw& draw, Run* run) {
   run->steps.pm_duration_ns.Add(draw.number());
   run->steps.pm_tensor_active_ns.Add(draw.number());
   run->steps.duration_ns = draw.stat();
-  trace::ForEachList(&run->kept, [&draw](auto* list) {
+  const auto draw_records = [&draw](auto* list) {
     for (uint64_t i = draw.pick(3); i > 0; --i) list->Add(draw.record(list));
-  });
+  };
+  trace::ForEachList(draw_records, &run->kept);
   run->unfinished = draw.pick(run->processes + 1);
 }
 

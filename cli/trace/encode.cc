@@ -300,12 +300,8 @@ class ProfileWriter {
       }
       std::vector<uint32_t> last_keys;
       for (const auto& [step, processes] : steps) {
-        trace::SampledStep sampled{.step = step,
-                                   .metric = metric->second,
-                                   .processes = processes == 1 ? 0 : processes,
-                                   .key = {},
-                                   .change = {},
-                                   .sum = {}};
+        trace::SampledStep sampled{
+            .step = step, .metric = metric->second, .processes = processes, .key = {}, .change = {}, .sum = {}};
         std::vector<uint32_t> keys;
         for (Cursor& at : cursors) {
           if (at.next >= at.sums->size() || (*at.sums)[at.next].step != step) continue;
@@ -343,9 +339,10 @@ class ProfileWriter {
   }
 
   void WriteKept(const Run& run, uint32_t run_id) {
-    trace::ForEachList(&run.kept, [&](const auto* list) {
+    const auto add = [&](const auto* list) {
       for (const auto& record : *list) Add(record, run_id);
-    });
+    };
+    trace::ForEachList(add, &run.kept);
   }
 
   const ByteSink& sink_;

@@ -20,7 +20,8 @@ void PrintMembers(const Message& message, Printer* out) {
     } else if (field.repeated) {
       out->Print(Of(field), "  std::array<$type$, $up_to$> $field${};\n");
     } else {
-      out->Print(Of(field), field.text || field.message != nullptr ? "  $type$ $field$;\n" : "  $type$ $field${};\n");
+      out->Print(Of(field),
+                 field.text || field.message != nullptr ? "  $type$ $field$;\n" : "  $type$ $field${$default$};\n");
     }
   }
   out->Print("  friend bool operator==(const $name$&, const $name$&) = default;\n", "name", message.name);
@@ -94,7 +95,8 @@ void PrintUpdate(const Message& message, Printer* out) {
     } else if (field.text || IsList(field)) {
       out->Print(Of(field), "  if (!from.$field$.empty()) into->$field$ = from.$field$;\n");
     } else {
-      out->Print(Of(field), "  if (from.$field$ != decltype(from.$field$){}) into->$field$ = from.$field$;\n");
+      out->Print(Of(field),
+                 "  if (from.$field$ != decltype(from.$field$){$default$}) into->$field$ = from.$field$;\n");
     }
   }
   out->Print("}\n");

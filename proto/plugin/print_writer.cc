@@ -11,6 +11,7 @@ Variables Of(const Field& field) {
           {"parameter", field.parameter},
           {"function", field.function},
           {"up_to", field.up_to},
+          {"default", field.or_one ? "1" : ""},
           {"message", field.message == nullptr ? "" : field.message->name},
           {"key", field.message == nullptr ? "" : field.message->fields.front().name},
           {"value", field.enumeration ? "static_cast<uint64_t>(value)" : "value"}};
@@ -91,7 +92,7 @@ const Field* NumberOf(const Message& message) {
 // How a record is written, and what is made of all that the library hands over as they are and of those that are
 // merely kept.
 void PrintKeptRecords(const Message& message, Printer* out) {
-  std::string kinds, lists, of, each, pairs;
+  std::string kinds, lists, of, visits;
   for (const Field& field : message.fields) {
     const Field* const id = field.message == nullptr ? nullptr : NumberOf(*field.message);
     if (id == nullptr || !field.member()) continue;
@@ -107,19 +108,17 @@ void PrintKeptRecords(const Message& message, Printer* out) {
     if (field.message->kept.empty()) continue;
     lists += "  List<" + type + "> " + field.name + ";\n";
     of += "  List<" + type + ">& Of(const " + type + "&) { return " + field.name + "; }\n";
-    each += "  visit(&records->" + field.name + ");\n";
-    pairs += "  visit(&a->" + field.name + ", &b->" + field.name + ");\n";
+    visits += "  visit(&records->" + field.name + "...);\n";
   }
   out->Print(
       "\n// What the library hands over as it is.\nusing RunRecord = std::variant<$kinds$>;\n\n"
       "// What is merely kept of a run: a list of each kind. Of() is the list of a record's kind.\n"
       "template <template <typename> class List>\nstruct KeptRecords {\n$lists$$of$"
       "  friend bool operator==(const KeptRecords&, const KeptRecords&) = default;\n};\n\n"
-      "// Calls visit(&list) for every list.\n"
-      "template <typename Records, typename Visit>\nvoid ForEachList(Records* records, Visit visit) {\n$each$}\n"
-      "// Calls visit(&list, &list) for the lists of every kind.\n"
-      "template <typename A, typename B, typename Visit>\nvoid ForEachPair(A* a, B* b, Visit visit) {\n$pairs$}\n",
-      "kinds", kinds, "lists", lists, "of", of, "each", each, "pairs", pairs);
+      "// Calls visit(&list, ...) for every kind, with the lists of all `records`.\n"
+      "template <typename Visit, typename... Records>\n"
+      "void ForEachList(Visit visit, Records*... records) {\n$visits$}\n",
+      "kinds", kinds, "lists", lists, "of", of, "visits", visits);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 //               @least        the text that comes first in byte order, of those that are not empty
 //               @merged       a merged trace has the message even where it is empty
 //               @up_to N      a repeated number with at most N elements: a std::array in the struct
-//               @or_one       0 reads as 1
+//               @or_one       0 reads as 1, which the struct has by default
 //   enumerator  @unknown      what a number is read as that the schema does not have; otherwise the enumerator 0
 //   message     @type NAME    the struct is written by hand: wire::NAME of proto/wire/NAME.h, in small letters there
 //               @numbers      its fields are numbers, read where they lie: there is an array of them, by field

@@ -36,8 +36,7 @@ void TakeOut(uint64_t launches, KeyState* key) {
 void Say(std::string text, Run* run) {
   run->kept.diagnostic.Add({.id = "window-cuts-iteration",
                             .text = std::move(text),
-                            .remedy = "a number of --steps that is a multiple of an iteration's cuts none",
-                            .count = 1});
+                            .remedy = "a number of --steps that is a multiple of an iteration's cuts none"});
 }
 
 void TakeOutStep(uint64_t step, RunState* of, State* state) {
