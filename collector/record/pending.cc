@@ -154,7 +154,7 @@ void Pending::AddDrop(std::string_view what, uint64_t count) {
   // There are a few reasons. To find one takes no memory.
   auto known =
       std::find_if(drops.begin(), drops.end(), [what](const trace::Drop& drop) { return drop.what == what; });
-  if (known == drops.end()) known = drops.insert(known, {.what = std::string(what)});
+  if (known == drops.end()) return drops.push_back({.what = std::string(what), .count = count});
   known->count += count;
 }
 

@@ -102,7 +102,8 @@ void PrintKeptRecords(const Message& message, Printer* out) {
     out->Print(v,
                "\ninline void WriteRecord(const $type$& record, uint32_t $id$, $chunk$Writer* out) {\n"
                "  $message$Writer writer = out->begin_$field$();\n"
-               "  Write(record, &writer);\n  writer.set_$id$($id$);\n}\n");
+               "  writer.set_$id$($id$);\n  Write(record, &writer);\n"
+               "  if (record.$id$ != 0) writer.set_$id$($id$);  // the last one counts\n}\n");
     const std::string& type = field.type;
     if (field.message->as_is) kinds += (kinds.empty() ? "" : ", ") + type;
     if (field.message->kept.empty()) continue;
