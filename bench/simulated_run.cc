@@ -262,15 +262,15 @@ class Simulation {
     facts.source = recording_ ? trace::Source::kImported : trace::Source::kMeasured;
     EncodeFactChanges(RunFacts{}, facts, &chunk_);
     for (uint32_t id = 1; id <= keys_.size(); ++id) EncodeName(id, "kernel " + std::to_string(id), &chunk_);
-    EncodeModel(1, {.class_name = "Net", .parameters = 1000}, &chunk_);
+    EncodeRecord(1, ModelDefinition{.class_name = "Net", .parameters = 1000}, &chunk_);
     for (uint32_t id = 1; id < 2 + options_.layers; ++id) {
       LayerDefinition layer{.model = 1, .parent = id == 1 ? 0u : 1u};
       if (id > 1) layer.path = "layer" + std::to_string(id - 1);
-      EncodeLayer(id, Layer{.definition = layer}, &chunk_);
+      EncodeRecord(id, layer, &chunk_);
     }
-    EncodeMetric(kTime, {.name = std::string(kMetricTime), .unit = "ns"}, &chunk_);
-    EncodeMetric(kDramBytes, {.name = std::string(kMetricDramBytes), .unit = "byte"}, &chunk_);
-    EncodeMetric(kFlopFirst + 1, {.name = std::string(kMetricFlop[1]), .unit = "FLOP"}, &chunk_);
+    EncodeRecord(kTime, MetricDefinition{.name = std::string(kMetricTime), .unit = "ns"}, &chunk_);
+    EncodeRecord(kDramBytes, MetricDefinition{.name = std::string(kMetricDramBytes), .unit = "byte"}, &chunk_);
+    EncodeRecord(kFlopFirst + 1, MetricDefinition{.name = std::string(kMetricFlop[1]), .unit = "FLOP"}, &chunk_);
   }
 
   // The noise of a mean over many launches.
@@ -378,7 +378,7 @@ class Simulation {
     }
     const size_t before = chunk_.size();
     sums_.CompleteBefore(UINT64_MAX);
-    for (const SampledStep& sampled : sums_.complete()) EncodeSampledStep(sampled, &chunk_);
+    for (const SampledStep& sampled : sums_.complete()) EncodeRecord(kRunId, sampled, &chunk_);
     result_.series_bytes = chunk_.size() - before;
     for (const StepRecord& record : records_) EncodeStep(record, &chunk_);
     EncodeEnd("exit", 1, &chunk_);

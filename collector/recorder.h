@@ -24,9 +24,9 @@
 #include <string_view>
 
 #include "collector/native_stack.h"
-#include "collector/pm_window.h"
 #include "collector/run_facts.h"
 #include "collector/site.h"
+#include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject {
@@ -89,7 +89,6 @@ using LayerDefinition = trace::Layer;
 using ModelDefinition = trace::Model;
 
 using Severity = trace::Severity;
-using GraphBreak = trace::GraphBreak;
 
 struct MemoryPeak;  // memory_peak.h
 
@@ -218,10 +217,9 @@ class Recorder {
   virtual void BeginTraining() noexcept {}
   // Lets the current step begin now, and not when the last one ended.
   virtual void RestartStep() noexcept {}
-  // Adds what PM sampling saw of a measured step. A cold call.
-  virtual void AddPmWindow(const PmWindow& window) noexcept { (void)window; }
-  // Tells of one graph that torch.compile has ended, wherever its line was ended before. A cold call.
-  virtual void AddGraphBreak(const GraphBreak& graph_break) noexcept { (void)graph_break; }
+  // Writes a record as it is (@as_is and @kept in the schema), after all that is defined so far; the recorder sets
+  // its `run`. What says in which `step` it was seen counts only if that step is measured. A cold call.
+  virtual void Keep(trace::RunRecord record) noexcept { (void)record; }
   // Whether the current step is measured: false before --skip steps have passed, after --steps more have, and while
   // measuring is stopped.
   virtual bool InWindow() const noexcept = 0;

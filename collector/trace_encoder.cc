@@ -8,16 +8,6 @@
 #include "proto/wire/step_times.h"
 
 namespace rfinject {
-namespace {
-
-// Writes what an id stands for, which is not in the struct.
-template <typename Record, typename Writer>
-void Define(uint32_t id, const Record& record, Writer writer) noexcept {
-  writer.set_id(id);
-  Write(record, &writer);
-}
-
-}  // namespace
 
 bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept {
   if (before == now) return false;
@@ -35,22 +25,6 @@ void EncodeName(uint32_t id, std::string_view text, wire::Encoder* out) noexcept
   name.set_text(text);
 }
 
-void EncodeModel(uint32_t id, const ModelDefinition& model, wire::Encoder* out) noexcept {
-  Define(id, model, trace::ChunkWriter(out).begin_model());
-}
-
-void EncodeLayer(uint32_t id, const Layer& layer, wire::Encoder* out) noexcept {
-  Define(id, layer.definition, trace::ChunkWriter(out).begin_layer());
-}
-
-void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* out) noexcept {
-  Define(id, metric, trace::ChunkWriter(out).begin_metric());
-}
-
-void EncodeModule(uint32_t id, const NativeModule& module, wire::Encoder* out) noexcept {
-  Define(id, module, trace::ChunkWriter(out).begin_native_module());
-}
-
 void EncodeStack(uint32_t id, const NativeStack& known, wire::Encoder* out) noexcept {
   std::array<uint32_t, kMaxNativeFrames> modules;
   std::array<uint64_t, kMaxNativeFrames> offsets;
@@ -64,10 +38,6 @@ void EncodeStack(uint32_t id, const NativeStack& known, wire::Encoder* out) noex
   stack.set_module(std::span(modules).first(count));
   stack.set_offset(std::span(offsets).first(count));
   if (known.version > 1) stack.set_function(std::span(known.functions).first(count));
-}
-
-void EncodeSourceLine(uint32_t id, const SourceLine& line, wire::Encoder* out) noexcept {
-  Define(id, line, trace::ChunkWriter(out).begin_source_line());
 }
 
 void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, uint32_t line,
@@ -85,7 +55,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
                              .node = identity.site.node,
                              .stack = stack,
                              .line = line};
-  Define(id, key, trace::ChunkWriter(out).begin_key());
+  EncodeRecord(id, key, out);
 }
 
 bool RepeatedKeys::Add(uint32_t id, uint64_t launches) noexcept {
@@ -135,12 +105,6 @@ void RepeatedKeys::EncodeOfStep(uint64_t step, wire::Encoder* out) noexcept {
   launches.set_gap(std::span(gap_).first(ranges));
   launches.set_keys(std::span(keys_).first(ranges));
   launches.set_launches(std::span(launches_).first(ranges));
-}
-
-void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept {
-  trace::SampledStepWriter step = trace::ChunkWriter(out).begin_sampled_step();
-  step.set_run(kRunId);
-  trace::Write(sampled, &step);
 }
 
 void EncodeStep(const StepRecord& record, wire::Encoder* out) noexcept {
@@ -206,31 +170,6 @@ void EncodeMemoryPeak(const MemoryPeak& known, size_t layers, wire::Encoder* out
     trace::MemoryPartWriter writer = peak.begin_part();
     trace::Write(part, &writer);
   }
-}
-
-void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept {
-  trace::PmWindowWriter writer = trace::ChunkWriter(out).begin_pm_window();
-  writer.set_run(kRunId);
-  trace::Write(window, &writer);
-}
-
-void EncodeGraphBreak(const GraphBreak& graph_break, wire::Encoder* out) noexcept {
-  trace::GraphBreakWriter writer = trace::ChunkWriter(out).begin_graph_break();
-  writer.set_run(kRunId);
-  trace::Write(graph_break, &writer);
-}
-
-void EncodeDiagnostic(const Diagnostic& known, wire::Encoder* out) noexcept {
-  trace::DiagnosticWriter diagnostic = trace::ChunkWriter(out).begin_diagnostic();
-  trace::Write(known, &diagnostic);
-  diagnostic.set_run(kRunId);
-}
-
-void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept {
-  trace::DropWriter drop = trace::ChunkWriter(out).begin_drop();
-  drop.set_what(what);
-  drop.set_count(count);
-  drop.set_run(kRunId);
 }
 
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept {

@@ -1,8 +1,8 @@
 // File: trace_encoder.h
 //
-// There is one function for each message of proto/rfinject/v1/trace.proto that the library writes. It takes what the
-// recorder keeps and appends a record to the Chunk that is being encoded. Fields' numbers and types come from the
-// schema through the writers of trace.schema.h.
+// There is one function for each message of proto/rfinject/v1/trace.proto of which the recorder keeps something else
+// than the schema's struct, and one for all others. It appends a record to the Chunk that is being encoded. Fields'
+// numbers and types come from the schema through the writers of trace.schema.h.
 #ifndef RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 #define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 
@@ -13,7 +13,6 @@
 
 #include "collector/definitions.h"
 #include "collector/memory_peak.h"
-#include "collector/pm_window.h"
 #include "collector/record/launch_ring.h"
 #include "collector/record/launch_table.h"
 #include "collector/record/step_sums.h"
@@ -40,14 +39,16 @@ inline constexpr uint32_t kRunId = 1;
 // one device differs, all devices are written.
 bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept;
 
+// Writes a record of which the recorder keeps the schema's struct, under `id`; what has no id, as of the run `id`.
+template <typename Record>
+void EncodeRecord(uint32_t id, const Record& record, wire::Encoder* out) noexcept {
+  trace::ChunkWriter chunk(out);
+  trace::WriteRecord(record, id, &chunk);
+}
+
 void EncodeTraceId(std::string_view id, wire::Encoder* out) noexcept;
 void EncodeName(uint32_t id, std::string_view text, wire::Encoder* out) noexcept;
-void EncodeModel(uint32_t id, const ModelDefinition& model, wire::Encoder* out) noexcept;
-void EncodeLayer(uint32_t id, const Layer& layer, wire::Encoder* out) noexcept;
-void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* out) noexcept;
-void EncodeModule(uint32_t id, const NativeModule& module, wire::Encoder* out) noexcept;
 void EncodeStack(uint32_t id, const NativeStack& stack, wire::Encoder* out) noexcept;
-void EncodeSourceLine(uint32_t id, const SourceLine& line, wire::Encoder* out) noexcept;
 // `stack` and `line` are 0 for a key without one.
 void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, uint32_t line,
                      wire::Encoder* out) noexcept;
@@ -82,7 +83,6 @@ class RepeatedKeys {
   std::array<uint64_t, kMost> launches_;
 };
 
-void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
 // May throw std::bad_alloc.
 void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out);
@@ -90,10 +90,6 @@ void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out);
 void EncodeEvaluation(uint64_t batches, uint64_t samples, uint64_t most, wire::Encoder* out) noexcept;
 // Parts of layers beyond the first `layers` count for no layer.
 void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;
-void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;
-void EncodeGraphBreak(const GraphBreak& graph_break, wire::Encoder* out) noexcept;
-void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept;
-void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;
 
 template <typename Metrics>

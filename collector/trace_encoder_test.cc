@@ -38,7 +38,9 @@ TEST_F(TraceEncoderTest, Definitions) {
   name->set_id(3);
   name->set_text("aten::add");
 
-  EncodeModel(2, {.class_name = "ResNet", .parameters = 10, .parameter_bytes = 40, .trainable_parameters = 9}, &out_);
+  EncodeRecord(
+      2, ModelDefinition{.class_name = "ResNet", .parameters = 10, .parameter_bytes = 40, .trainable_parameters = 9},
+      &out_);
   auto* model = wanted_.add_model();
   model->set_id(2);
   model->set_class_name("ResNet");
@@ -46,17 +48,17 @@ TEST_F(TraceEncoderTest, Definitions) {
   model->set_parameter_bytes(40);
   model->set_trainable_parameters(9);
 
-  EncodeLayer(5,
-              {{.model = 2,
-                .path = "layer1.0",
-                .class_name = "Conv2d",
-                .parameters = 7,
-                .parameter_bytes = 28,
-                .input_shape = "f32[1]",
-                .output_shape = "f16[2]",
-                .parent = 4,
-                .training = true}},
-              &out_);
+  EncodeRecord(5,
+               LayerDefinition{.model = 2,
+                               .path = "layer1.0",
+                               .class_name = "Conv2d",
+                               .parameters = 7,
+                               .parameter_bytes = 28,
+                               .input_shape = "f32[1]",
+                               .output_shape = "f16[2]",
+                               .parent = 4,
+                               .training = true},
+               &out_);
   auto* layer = wanted_.add_layer();
   layer->set_id(5);
   layer->set_model(2);
@@ -69,7 +71,7 @@ TEST_F(TraceEncoderTest, Definitions) {
   layer->set_input_shape("f32[1]");
   layer->set_output_shape("f16[2]");
 
-  EncodeMetric(13, {.name = "dram__bytes.sum", .unit = "byte", .scale = 32}, &out_);
+  EncodeRecord(13, MetricDefinition{.name = "dram__bytes.sum", .unit = "byte", .scale = 32}, &out_);
   auto* metric = wanted_.add_metric();
   metric->set_id(13);
   metric->set_name("dram__bytes.sum");
@@ -165,18 +167,19 @@ TEST_F(TraceEncoderTest, StepsAndWindows) {
   step->set_memory_bytes(6);
   step->set_memory_peak_bytes(7);
 
-  EncodePmWindow({.step = 2,
-                  .start_unix_ns = 3,
-                  .duration_ns = 4,
-                  .samples = 5,
-                  .dram_read_bytes = 6,
-                  .dram_write_bytes = 7,
-                  .has_tensor = true,
-                  .tensor_active_ns = 8,
-                  .bin_ns = 9,
-                  .bin_dram_bytes = {10, uint64_t{1} << 40},
-                  .bin_tensor_permille = {11, 0}},
-                 &out_);
+  EncodeRecord(kRunId,
+               trace::PmWindow{.step = 2,
+                               .start_unix_ns = 3,
+                               .duration_ns = 4,
+                               .samples = 5,
+                               .dram_read_bytes = 6,
+                               .dram_write_bytes = 7,
+                               .has_tensor = true,
+                               .tensor_active_ns = 8,
+                               .bin_ns = 9,
+                               .bin_dram_bytes = {10, uint64_t{1} << 40},
+                               .bin_tensor_permille = {11, 0}},
+               &out_);
   auto* pm = wanted_.add_pm_window();
   pm->set_run(1);
   pm->set_step(2);
@@ -196,8 +199,9 @@ TEST_F(TraceEncoderTest, StepsAndWindows) {
 }
 
 TEST_F(TraceEncoderTest, WhatIsSaidAndTheEnd) {
-  EncodeDiagnostic(
-      {{.severity = Severity::kError, .id = "id", .text = "text", .remedy = "remedy", .unix_ns = 5}, true}, &out_);
+  const trace::Diagnostic said{
+      .severity = Severity::kError, .id = "id", .text = "text", .remedy = "remedy", .unix_ns = 5};
+  EncodeRecord(kRunId, said, &out_);
   auto* diagnostic = wanted_.add_diagnostic();
   diagnostic->set_severity(v1::SEVERITY_ERROR);
   diagnostic->set_id("id");
@@ -206,7 +210,7 @@ TEST_F(TraceEncoderTest, WhatIsSaidAndTheEnd) {
   diagnostic->set_unix_ns(5);
   diagnostic->set_run(1);
 
-  EncodeDrop("launches: ring full", 6, &out_);
+  EncodeRecord(kRunId, trace::Drop{.what = "launches: ring full", .count = 6}, &out_);
   auto* drop = wanted_.add_drop();
   drop->set_what("launches: ring full");
   drop->set_count(6);

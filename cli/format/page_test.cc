@@ -259,9 +259,9 @@ TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {
   for (const std::string& line : HeadlineText(report)) EXPECT_TRUE(Says(html, line)) << line;
   EXPECT_TRUE(Says(html, "<b>R002 </b>")) << "<b>R002 </b>";
   EXPECT_TRUE(Says(html, std::string(report.alarms[0].causes))) << report.alarms[0].causes;
-  EXPECT_TRUE(Says(html, report.diagnostics[0].text)) << report.diagnostics[0].text;
+  EXPECT_TRUE(Says(html, report.kept.diagnostic[0].text)) << report.kept.diagnostic[0].text;
   EXPECT_TRUE(Says(html, TierText(report.tier))) << TierText(report.tier);
-  EXPECT_TRUE(Says(html, report.drops[0].first)) << report.drops[0].first;
+  EXPECT_TRUE(Says(html, report.kept.drop[0].what)) << report.kept.drop[0].what;
   EXPECT_TRUE(Says(html, "MEASURED by hardware counters")) << "MEASURED by hardware counters";
 }
 

@@ -213,7 +213,7 @@ TEST(Table, NamesCannotSteerTheTerminal) {
       "a\033[2J\xC2\x9B"
       "b\xFF\r\n";
   report.alarms.push_back({"R012", "bad \033]0;title\007 has a value of 1e+19", {}, {}});
-  report.diagnostics[0].text = "\033c";
+  report.kept.diagnostic[0].text = "\033c";
   const std::string text = Table({&report, 1}, {.width = 200, .most_rows = 0});
   EXPECT_THAT(text, HasSubstr("a?[2J?b???"));
   EXPECT_THAT(text, Not(HasSubstr("\033")));

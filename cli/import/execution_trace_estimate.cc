@@ -157,7 +157,7 @@ class Estimator {
       std::string text = absl::StrCat("of some operators, which have no rule, only bytes are known, and no FLOP: ",
                                       unknown_.begin()->first);
       if (unknown_.size() > 1) absl::StrAppend(&text, " and ", unknown_.size() - 1, " more");
-      ++run_.diagnostics[DiagnosticInfo{.severity = 0, .id = "work-not-known", .text = std::move(text)}];
+      run_.kept.diagnostic.Add({.id = "work-not-known", .text = std::move(text)});
     }
     result_.rows = trace_.calls.size();
     result_.profile.runs[run_.key] = std::move(run_);

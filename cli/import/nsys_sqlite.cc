@@ -478,7 +478,7 @@ class Importer {
   void ExplainWork() {
     DefineWork(&result_.profile.metrics);
     const auto say = [this](const char* id, const std::string& text) {
-      ++run_.diagnostics[DiagnosticInfo{.severity = 0, .id = id, .text = text, .remedy = {}}];
+      run_.kept.diagnostic.Add({.id = id, .text = text});
     };
     say("flop-from-shapes",
         absl::StrCat(
@@ -530,7 +530,7 @@ class Importer {
     }
     if (!idle_.empty()) {
       result_.warnings.push_back(absl::StrCat(path_, ": ", idle_));
-      ++run_.diagnostics[DiagnosticInfo{.severity = 0, .id = "gpu-idle", .text = idle_, .remedy = {}}];
+      run_.kept.diagnostic.Add({.id = "gpu-idle", .text = idle_});
     }
     if (result_.skipped_lines > 0) {
       result_.warnings.push_back(

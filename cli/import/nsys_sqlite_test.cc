@@ -131,8 +131,8 @@ TEST_F(NsysSqlite, KernelsCopiesAndTheGpu) {
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("no counters"), HasSubstr("all of it is taken for one"),
                                            HasSubstr("the GPU was idle for 18 % of the 0.00101 ms")));
   EXPECT_EQ(run.steps.steps, 1u);
-  ASSERT_THAT(run.diagnostics, SizeIs(1));
-  EXPECT_THAT(run.diagnostics.begin()->first.text, StartsWith("the GPU was idle for 18 %"));
+  ASSERT_THAT(run.kept.diagnostic, SizeIs(1));
+  EXPECT_THAT(run.kept.diagnostic.begin()->text, StartsWith("the GPU was idle for 18 %"));
 }
 
 TEST_F(NsysSqlite, ALaunchWithoutANameHasNoOthers) {

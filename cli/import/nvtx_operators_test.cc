@@ -143,7 +143,7 @@ TEST(NsysWithShapes, HasTheFlopOfItsClosedForm) {
   EXPECT_EQ(flop, expected);
   EXPECT_EQ(bytes.at("head backward aten::mm"), 4u * (8 * 10 + 10 * 16384 + 8 * 16384));
   std::string said;
-  for (const auto& [diagnostic, count] : run.diagnostics) said += diagnostic.text;
+  for (const DiagnosticInfo& diagnostic : run.kept.diagnostic) said += diagnostic.text;
   EXPECT_THAT(said, HasSubstr("NVTX ranges have no types"));
   // All time is there, and the work at the longest kernel only.
   for (const auto& [key, stats] : run.launches) {

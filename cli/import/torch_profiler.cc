@@ -84,6 +84,8 @@ class Importer {
   }
 
  private:
+  using enum trace::Severity;
+
   // What needs all of the recording at once: counters are told by the order of launches, operators of an execution
   // trace and modules of another trace by how many there are.
   uint64_t EventsOfWindow() const {
@@ -427,24 +429,24 @@ class Importer {
   }
 
   // Adds a line to the report, and one on stderr where it is a warning.
-  void Say(int severity, const char* id, const std::string& text, const std::string& remedy = "") {
-    ++run_.diagnostics[DiagnosticInfo{.severity = severity, .id = id, .text = text, .remedy = remedy}];
-    if (severity > 0) result_.warnings.push_back(absl::StrCat(path_, ": ", text));
+  void Say(Severity severity, const char* id, const std::string& text, const std::string& remedy = "") {
+    run_.kept.diagnostic.Add({.severity = severity, .id = id, .text = text, .remedy = remedy});
+    if (severity != kInfo) result_.warnings.push_back(absl::StrCat(path_, ": ", text));
   }
 
   void Explain() {
     if (recording_.all_activities.size() == 0) {
-      Say(0, "counters-only",
+      Say(kInfo, "counters-only",
           "counters are those of the profiler, of kernels that ran one by one: there are no times");
     } else {
-      Say(0, "flop-from-shapes", std::string(kWorkOfShapes));
+      Say(kInfo, "flop-from-shapes", std::string(kWorkOfShapes));
     }
     if (!recording_.cut.empty()) {
-      Say(1, "recording-cut", absl::StrCat(recording_.cut, "; what came before is here"));
+      Say(kWarning, "recording-cut", absl::StrCat(recording_.cut, "; what came before is here"));
     }
     if (const std::string lacking = lacking_.Text(total_ns_); !lacking.empty()) {
       const bool no_shapes = recording_.operands.size() <= 1;
-      Say(no_shapes ? 1 : 0, "work-not-known", lacking,
+      Say(no_shapes ? kWarning : kInfo, "work-not-known", lacking,
           no_shapes ? "torch.profiler.profile(record_shapes=True)" : "");
     }
     ExplainRest();
@@ -452,17 +454,16 @@ class Importer {
     ExplainNames();
     ExplainStreams();
     if (outside_ns_ > 0) {
-      Say(0, "outside-steps",
+      Say(kInfo, "outside-steps",
           absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
                        tree_.steps().size(), " steps, and is part of the sums"));
     }
     if (tree_.steps().empty()) {
       const std::string taken = tree_.step_count() > 1 ? "each pass of the trace of names" : "all of it";
-      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): " + taken + " is taken for one");
+      Say(kWarning, "no-steps",
+          "nothing says what a step is (the profiler's step()): " + taken + " is taken for one");
     }
-    if (recording_.without_time > 0) {
-      Say(1, "no-times", NoTimes());
-    }
+    if (recording_.without_time > 0) Say(kWarning, "no-times", NoTimes());
   }
 
   // What has no FLOP and no bytes, whatever shapes are recorded.
@@ -474,7 +475,7 @@ class Importer {
       if (ns > 0) parts.push_back(absl::StrCat(Milliseconds(ns), " in ", what));
     }
     if (parts.empty()) return;
-    Say(0, "no-work",
+    Say(kInfo, "no-work",
         absl::StrCat("there are no FLOP and no bytes for ", absl::StrJoin(parts, ", "),
                      ", which no operator's rule describes"));
   }
@@ -482,26 +483,26 @@ class Importer {
   // What did not find where it belongs, or in two ways.
   void ExplainJoins() {
     if (tree_.without_launch > 0) {
-      Say(0, "launch-not-recorded",
+      Say(kInfo, "launch-not-recorded",
           absl::StrCat("of ", tree_.without_launch, " of ", recording_.all_activities.size(),
                        " kernels and copies the launch is not in the file"));
     }
     if (tree_.disagree > 0) {
-      Say(0, "joins-disagree",
+      Say(kInfo, "joins-disagree",
           absl::StrCat("of ", tree_.disagree,
                        " launches the profiler's number of the operator names another one than "
                        "the call that launched them; the call counts"));
     }
     if (tree_.of_graphs > 0) {
-      Say(0, "cuda-graphs", absl::StrCat(tree_.of_graphs, " kernels ran from CUDA graphs, and have no operator"));
+      Say(kInfo, "cuda-graphs", absl::StrCat(tree_.of_graphs, " kernels ran from CUDA graphs, and have no operator"));
     }
     if (!recording_.counters.empty() && tree_.counted.empty()) {
-      Say(0, "counters-not-joined",
+      Say(kInfo, "counters-not-joined",
           absl::StrCat("of ", recording_.counters.size(),
                        " kernels with counters the launches are not all in the file: they have no operator"));
     }
     if (!options_.execution_trace.empty()) {
-      Say(joined_.joined == 0 ? 1 : 0, "execution-trace-joined",
+      Say(joined_.joined == 0 ? kWarning : kInfo, "execution-trace-joined",
           absl::StrCat("of ", joined_.joined + joined_.not_joined, " operators ", joined_.joined,
                        " have operands and results of an execution trace"));
     }
@@ -530,7 +531,7 @@ class Importer {
       }
     }
     if (rest > 0) named.push_back(absl::StrCat(rest, " ns on ", streams.size() - kNamed, " more"));
-    Say(0, "streams", absl::StrCat("the GPU's time is ", absl::StrJoin(named, ", ")));
+    Say(kInfo, "streams", absl::StrCat("the GPU's time is ", absl::StrJoin(named, ", ")));
   }
 
   void ExplainNames() {
@@ -541,7 +542,7 @@ class Importer {
                      tree_.named_modules > 0 ? " modules, " : " forward operators ", named, " were found in it");
     if (tree_.named_by_order > 0)
       absl::StrAppend(&text, ", ", tree_.named_by_order, " of these by their order alone");
-    Say(named == 0 ? 1 : 0, "names-aligned", text);
+    Say(named == 0 ? kWarning : kInfo, "names-aligned", text);
   }
 
   static constexpr uint32_t kNoActivity = UINT32_MAX;

@@ -56,7 +56,7 @@ std::function<bool(const LaunchKey&)> Of(Phase phase, const std::string& op) {
 
 std::vector<std::string> Diagnostics(const cli::Run& run) {
   std::vector<std::string> ids;
-  for (const auto& [diagnostic, count] : run.diagnostics) ids.push_back(diagnostic.id);
+  for (const DiagnosticInfo& diagnostic : run.kept.diagnostic) ids.push_back(diagnostic.id);
   return ids;
 }
 
@@ -148,7 +148,7 @@ TEST(TorchProfilerTest, CommunicationIsAPhaseAndRanksAreKnown) {
             Sum(run, kMetricTime) / 2);
   // By stream, as "dur" of the file adds up.
   std::string streams;
-  for (const auto& [diagnostic, count] : run.diagnostics)
+  for (const DiagnosticInfo& diagnostic : run.kept.diagnostic)
     streams += diagnostic.id == "streams" ? diagnostic.text : "";
   EXPECT_EQ(
       streams,
@@ -344,7 +344,7 @@ TEST(TorchProfilerTest, WhatARowLacksIsSaid) {
   ASSERT_TRUE(imported.ok()) << imported.status();
   const cli::Run& run = OnlyRun(*imported);
   std::string text, rest;
-  for (const auto& [diagnostic, count] : run.diagnostics) {
+  for (const DiagnosticInfo& diagnostic : run.kept.diagnostic) {
     if (diagnostic.id == "work-not-known") text = diagnostic.text;
     if (diagnostic.id == "no-work") rest = diagnostic.text;
   }

@@ -123,7 +123,7 @@ std::string ReportSubtitle(const Report& report) {
     for (const std::string& version : versions) text += (text.empty() ? name : "/") + version;
     if (!text.empty()) facts.push_back(text);
   }
-  for (const DiagnosticInfo& diagnostic : report.diagnostics) {
+  for (const DiagnosticInfo& diagnostic : report.kept.diagnostic) {
     if (diagnostic.id == "limit") facts.push_back(diagnostic.text);
   }
   std::string text;

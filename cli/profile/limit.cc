@@ -11,8 +11,6 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr int kWarning = 1;
-
 // FNV-1a, 64 bits.
 uint64_t Digest(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -115,27 +113,13 @@ void CutNames(Cutter* cutter, Run* run) {
   }
   run->memory_peak.parts = std::move(parts);
   cutter->Cut(&run->memory_peak.refused_in.layer);
-  std::map<DiagnosticInfo, uint64_t> diagnostics;
-  for (const auto& [said, count] : run->diagnostics) {
-    DiagnosticInfo cut = said;
-    for (std::string* text : {&cut.id, &cut.text, &cut.remedy}) cutter->Cut(text);
-    diagnostics[std::move(cut)] += count;
-  }
-  run->diagnostics = std::move(diagnostics);
-  std::map<std::string, uint64_t> drops;
-  for (const auto& [what, count] : run->drops) {
-    std::string cut = what;
-    cutter->Cut(&cut);
-    drops[std::move(cut)] += count;
-  }
-  run->drops = std::move(drops);
-  std::map<GraphBreakPlace, GraphBreakSums> breaks;
-  for (const auto& [place, sums] : run->graph_breaks) {
-    GraphBreakPlace cut = place;
-    for (std::string* text : {&cut.file, &cut.function, &cut.reason}) cutter->Cut(text);
-    breaks[std::move(cut)].Merge(sums);
-  }
-  run->graph_breaks = std::move(breaks);
+  const auto cut_list = [&](auto* list) {
+    for (auto record : std::exchange(*list, {})) {
+      trace::ForEachText(&record, cut);
+      list->Add(std::move(record));
+    }
+  };
+  trace::ForEachList(cut_list, &run->kept);
 }
 
 // value * times / by, in 128 bits or as near as they allow.
@@ -182,6 +166,10 @@ uint64_t LimitKeys(uint64_t most, Run* run) {
   return entries.size() - most;
 }
 
+void Say(const std::string& text, Run* run) {
+  run->kept.diagnostic.Add({.severity = Severity::kWarning, .id = "limit", .text = text});
+}
+
 uint64_t Launches(const Run& run) {
   uint64_t launches = 0;
   for (const auto& [key, stats] : run.launches) launches += stats.launches;
@@ -213,7 +201,7 @@ std::vector<std::string> LimitProfile(const Limits& limits, Profile* profile) {
     if (const uint64_t keys = LimitKeys(limits.rows, &run); keys > 0) {
       const std::string text = absl::StrCat(
           keys, " launch keys with the least time are added up as \"(beyond the limit)\"; --limit rows=0 keeps all");
-      run.diagnostics[{kWarning, "limit", text, ""}] = 1;
+      Say(text, &run);
       said.push_back(text);
     }
     limited.insert(std::move(node));
@@ -224,7 +212,7 @@ std::vector<std::string> LimitProfile(const Limits& limits, Profile* profile) {
                                   " bytes are cut in their middle; --limit name=0 keeps them"));
   }
   for (const std::string& text : of_all) {
-    for (auto& [key, run] : profile->runs) run.diagnostics[{kWarning, "limit", text, ""}] = 1;
+    for (auto& [key, run] : profile->runs) Say(text, &run);
   }
   said.insert(said.begin(), of_all.begin(), of_all.end());
   return said;

@@ -44,7 +44,7 @@ TEST(Limit, RunsWithTheMostLaunchesStay) {
   ASSERT_THAT(profile.runs, SizeIs(2));
   EXPECT_EQ(profile.runs.begin()->first.batch_size, 7u);
   for (const auto& [key, run] : profile.runs) {
-    EXPECT_EQ(run.diagnostics.begin()->first.id, "limit");
+    EXPECT_EQ(run.kept.diagnostic.begin()->id, "limit");
   }
 }
 

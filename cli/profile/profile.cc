@@ -52,12 +52,6 @@ void MergeSorted(Map& into, Map& other, Add add) {
   }
 }
 
-template <typename Key>
-void MergeCounts(std::map<Key, uint64_t>& into, const std::map<Key, uint64_t>& other, size_t kept) {
-  for (const auto& [key, count] : other) SaturatingAdd(&into[key], count);
-  while (into.size() > kept) into.erase(std::prev(into.end()));
-}
-
 // Adds two series that ascend by step.
 void MergeStepSums(std::vector<StepSum>& into, const std::vector<StepSum>& other) {
   std::vector<StepSum> both;
@@ -154,11 +148,6 @@ void KeepFirstSampledSteps(Run& run) {
 
 }  // namespace
 
-void GraphBreakSums::Merge(const GraphBreakSums& other) {
-  SaturatingAdd(&count, other.count);
-  bytes = std::max(bytes, other.bytes);
-}
-
 void Run::Merge(Run other) {
   MergeSmallest(devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
   MergeSmallest(process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false, ProcessOrder());
@@ -183,10 +172,7 @@ void Run::Merge(Run other) {
   while (collector_versions.size() > kMaxCollectorVersionsKept) {
     collector_versions.erase(std::prev(collector_versions.end()));
   }
-  MergeCounts(diagnostics, other.diagnostics, kMaxDiagnosticsKept);
-  MergeCounts(drops, other.drops, kMaxDiagnosticsKept);
-  for (const auto& [place, sums] : other.graph_breaks) graph_breaks[place].Merge(sums);
-  while (graph_breaks.size() > kMaxGraphBreaksKept) graph_breaks.erase(std::prev(graph_breaks.end()));
+  cli::Merge(other.kept, &kept);
   SaturatingAdd(&unfinished, other.unfinished);
 }
 

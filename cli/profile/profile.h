@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cli/profile/kept.h"
 #include "cli/profile/step_span.h"
 #include "cli/profile/step_times.h"
 #include "proto/rfinject/v1/trace.schema.h"
@@ -58,6 +59,8 @@ using DeviceInfo = trace::Device;
 using ProcessInfo = trace::Process;
 using PolicyInfo = trace::Policy;
 using PmWindowInfo = trace::PmWindow;
+using DiagnosticInfo = trace::Diagnostic;  // `count`: processes that said so
+using trace::Severity;
 
 // The order in which processes are kept and shown: by what they say in words (version, host, …, then the arguments)
 // before numbers such as the process id, so that alike processes stand together.
@@ -151,34 +154,12 @@ struct LaunchStats {
 // What adds up over the steps of a run, or over the batches of a validation.
 using StepSums = trace::RunSteps;
 
-struct DiagnosticInfo {
-  int severity = 0;  // 0 info, 1 warning, 2 error
-  std::string id, text, remedy;
-  friend auto operator<=>(const DiagnosticInfo&, const DiagnosticInfo&) = default;
-};
-
-// A place where torch.compile ended a graph (GraphBreak of the schema).
-struct GraphBreakPlace {
-  std::string file;
-  uint32_t line = 0;
-  std::string function, reason;
-  friend auto operator<=>(const GraphBreakPlace&, const GraphBreakPlace&) = default;
-};
-struct GraphBreakSums {
-  uint64_t count = 0;  // compilations
-  uint64_t bytes = 0;  // that cross it each time; the most of all compilations; 0: not known
-  void Merge(const GraphBreakSums& other);
-  friend auto operator<=>(const GraphBreakSums&, const GraphBreakSums&) = default;
-};
-
 // Ten thousand ranks must not need ten thousand times the memory, so only a few of what each process says differently
 // are kept. These are the smallest and not the first, so that merging stays commutative.
 inline constexpr size_t kMaxProcessesKept = 64;
 inline constexpr size_t kMaxDevicesKept = 64;
 inline constexpr size_t kMaxPmWindowsKept = 64;
 inline constexpr size_t kMaxCollectorVersionsKept = 64;
-inline constexpr size_t kMaxDiagnosticsKept = 256;
-inline constexpr size_t kMaxGraphBreaksKept = 256;
 inline constexpr size_t kMaxSampledStepsKept = 1024;  // of each metric, the first by number
 
 // What was in a device's memory when it was fullest (MemoryPeak of the schema).
@@ -222,11 +203,9 @@ struct Run {
   // When the steps of an import ran, at most kMostStepSpans, which `steps` has in its sums. None of several
   // processes.
   std::vector<StepSpan> step_spans;
-  std::set<std::string> collector_versions;        // at most kMaxCollectorVersionsKept, the smallest
-  std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
-  std::map<std::string, uint64_t> drops;
-  std::map<GraphBreakPlace, GraphBreakSums> graph_breaks;  // at most kMaxGraphBreaksKept, the smallest
-  uint64_t unfinished = 0;                                 // processes whose trace has no End record
+  std::set<std::string> collector_versions;  // at most kMaxCollectorVersionsKept, the smallest
+  KeptOfRun kept;
+  uint64_t unfinished = 0;  // processes whose trace has no End record
   // Adds a run of the same key.
   void Merge(Run other);
   friend bool operator==(const Run&, const Run&) = default;

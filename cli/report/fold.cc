@@ -337,11 +337,11 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
   }
   report.by = by;
   for (const auto& [name, model] : run.models) report.models.push_back(model);
-  for (const auto& [diagnostic, count] : run.diagnostics) report.diagnostics.push_back(diagnostic);
-  for (const auto& drop : run.drops) report.drops.push_back(drop);
-  for (const auto& graph_break : run.graph_breaks) report.graph_breaks.push_back(graph_break);
-  std::stable_sort(report.graph_breaks.begin(), report.graph_breaks.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second.bytes, a.second.count) > std::pair(b.second.bytes, b.second.count);
+  trace::ForEachList([](const auto* from, auto* into) { into->assign(from->begin(), from->end()); }, &run.kept,
+                     &report.kept);
+  auto& breaks = report.kept.graph_break;
+  std::stable_sort(breaks.begin(), breaks.end(), [](const trace::GraphBreak& a, const trace::GraphBreak& b) {
+    return std::pair(a.bytes, a.count) > std::pair(b.bytes, b.count);
   });
   return report;
 }

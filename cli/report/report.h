@@ -161,6 +161,9 @@ struct RoofLine {
   bool legacy_path = false;  // of a chip with two paths, the slower one
 };
 
+template <typename Record>
+using KeptVector = std::vector<Record>;
+
 // Which run it was, on what, and what the trace says of itself.
 struct ReportedRun {
   RunKey run;
@@ -179,11 +182,8 @@ struct ReportedRun {
   int tier = 0;
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
   std::vector<ModelInfo> models;
-  std::vector<DiagnosticInfo> diagnostics;
-  uint64_t unfinished = 0;  // processes whose trace has no end
-  std::vector<std::pair<std::string, uint64_t>> drops;
-  // Where torch.compile ended graphs, those that most bytes cross first.
-  std::vector<std::pair<GraphBreakPlace, GraphBreakSums>> graph_breaks;
+  uint64_t unfinished = 0;              // processes whose trace has no end
+  trace::KeptRecords<KeptVector> kept;  // what Run::kept has; graph breaks that most bytes cross first
 };
 
 // How many steps there were, and how long they took.

@@ -170,8 +170,8 @@ Bytes WithoutLaunches() {
   run.devices.clear();
   run.launches.clear();
   run.steps.memory_peak_bytes = 0;
-  run.diagnostics = {
-      {{.severity = 0, .id = "no-source", .text = "no driver is here", .remedy = "rfinject --estimate GPU"}, 1}};
+  run.kept = {};
+  run.kept.diagnostic.Add({.id = "no-source", .text = "no driver is here", .remedy = "rfinject --estimate GPU"});
   profile.runs.emplace(run.key, std::move(run));
   return WrittenTrace(profile);
 }

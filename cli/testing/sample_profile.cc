@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -318,11 +319,11 @@ Profile SampleMeasured(const Machine& machine, uint64_t steps) {
     }
   }
   run.launches = std::move(launches);
-  run.diagnostics[{.severity = 1,
-                   .id = "counters-held",
-                   .text = "some counters were held by another profiler in 2 of the armed steps",
-                   .remedy = "stop dcgm's profiling fields: dcgmi profile --pause"}] = 1;
-  run.drops["launches: ring full"] = 12;
+  run.kept.diagnostic.Add({.severity = Severity::kWarning,
+                           .id = "counters-held",
+                           .text = "some counters were held by another profiler in 2 of the armed steps",
+                           .remedy = "stop dcgm's profiling fields: dcgmi profile --pause"});
+  run.kept.drop.Add({.what = "launches: ring full", .count = 12});
   return std::move(builder).Finish();
 }
 
@@ -354,6 +355,25 @@ class Draw {
     return result;
   }
   std::string text(const char* prefix, uint64_t n) { return std::string(prefix) + std::to_string(pick(n)); }
+  // One of a few records that a list may have.
+  template <typename Record>
+  Record record(const KeptList<Record>*) {
+    Record made;
+    trace::ForEachField(&made, [&](auto* field) {
+      using Field = std::remove_pointer_t<decltype(field)>;
+      if constexpr (std::is_same_v<Field, std::string>) {
+        *field = text("text ", 2);
+      } else if constexpr (std::is_enum_v<Field>) {
+        FromNumber(static_cast<int>(pick(3)), field);
+      } else if constexpr (std::is_same_v<Field, uint32_t>) {
+        *field = 1 + static_cast<uint32_t>(pick(2));
+      } else {
+        *field = static_cast<Field>(1 + number() / 2);
+      }
+    });
+    made.run = 0;
+    return made;
+  }
 
  private:
   std::mt19937_64 random_;
@@ -449,18 +469,10 @@ void DrawSteps(Draw& draw, Run* run) {
   run->steps.pm_duration_ns.Add(draw.number());
   run->steps.pm_tensor_active_ns.Add(draw.number());
   run->steps.duration_ns = draw.stat();
-  for (uint64_t i = draw.pick(3); i > 0; --i) {
-    run->diagnostics[{
-        .severity = static_cast<int>(draw.pick(3)), .id = draw.text("id-", 3), .text = draw.text("text", 2)}] =
-        1 + draw.number() / 2;
-  }
-  for (uint64_t i = draw.pick(3); i > 0; --i) run->drops[draw.text("what", 3)] = 1 + draw.number() / 2;
-  for (uint64_t i = draw.pick(3); i > 0; --i) {
-    run->graph_breaks[{.file = draw.text("file", 3),
-                       .line = 1 + static_cast<uint32_t>(draw.pick(3)),
-                       .function = "",
-                       .reason = ""}] = {.count = 1 + draw.number() / 2, .bytes = draw.number()};
-  }
+  const auto draw_records = [&draw](auto* list) {
+    for (uint64_t i = draw.pick(3); i > 0; --i) list->Add(draw.record(list));
+  };
+  trace::ForEachList(draw_records, &run->kept);
   run->unfinished = draw.pick(run->processes + 1);
 }
 

@@ -39,12 +39,9 @@ class ProfileWriter {
       AddRecord([&](trace::ChunkWriter& chunk) { chunk.add_trace_id(id); });
     }
     for (const auto& [name, info] : profile.metrics) {
-      const trace::Metric metric{.id = static_cast<uint32_t>(metrics_.size() + 1),
-                                 .name = name,
-                                 .unit = info.unit,
-                                 .scale = info.scale == 1 ? 0 : info.scale};
-      metrics_.emplace(name, metric.id);
-      AddRecord([&](trace::ChunkWriter& chunk) { Put(metric, chunk.begin_metric()); });
+      const trace::Metric metric{.name = name, .unit = info.unit, .scale = info.scale == 1 ? 0 : info.scale};
+      const uint32_t id = metrics_.try_emplace(name, metrics_.size() + 1).first->second;
+      Add(metric, id);
     }
     uint32_t run_id = 0;
     for (const auto& [key, run] : profile.runs) WriteRun(run, ++run_id);
@@ -66,6 +63,12 @@ class ProfileWriter {
     if (frame_.size() >= kFrameTarget || !frame_.ok()) Flush();
   }
 
+  // Adds a record under its id, or as one of the run `id`.
+  template <typename Record>
+  void Add(const Record& record, uint32_t id) {
+    AddRecord([&](trace::ChunkWriter& chunk) { trace::WriteRecord(record, id, &chunk); });
+  }
+
   void Flush() {
     if (status_.ok()) {
       const size_t length = frame_.size() - wire::kFrameHeaderSize;
@@ -81,15 +84,8 @@ class ProfileWriter {
   uint32_t Name(const std::string& text) {
     if (text.empty()) return 0;
     const auto [it, inserted] = names_.try_emplace(text, static_cast<uint32_t>(names_.size() + 1));
-    const uint32_t id = it->second;  // a lambda cannot capture a structured binding in C++20 of Clang 14
-    if (inserted) {
-      AddRecord([&](trace::ChunkWriter& chunk) {
-        trace::NameWriter name = chunk.begin_name();
-        name.set_id(id);
-        name.set_text(text);
-      });
-    }
-    return id;
+    if (inserted) Add(trace::Name{.text = text}, it->second);
+    return it->second;
   }
 
   // Adds one Run record with what `fill` puts into it. Facts of one Run come in several records, since 64 processes
@@ -119,7 +115,7 @@ class ProfileWriter {
     WriteMemory(run, id);
     WriteSampledSteps(run, id, first_key);
     WriteSums(run, id);
-    WriteMessages(run, id);
+    WriteKept(run, id);
   }
 
   void WriteFacts(const Run& run, uint32_t id) {
@@ -177,11 +173,9 @@ class ProfileWriter {
     layers_.clear();
     std::vector<uint32_t> ids;
     for (const auto& [name, info] : run.models) {
-      trace::Model model = info;
-      model.id = next_model_++;
-      ids.push_back(model.id);
-      models_.emplace(name, model.id);
-      AddRecord([&](trace::ChunkWriter& chunk) { Put(model, chunk.begin_model()); });
+      ids.push_back(next_model_++);
+      models_.emplace(name, ids.back());
+      Add(info, ids.back());
     }
     // The record that says to which run the models belong comes before the models' layers.
     AddMerged(id, [&](trace::MergedWriter& merged) { merged.set_model(ids); });
@@ -200,12 +194,12 @@ class ProfileWriter {
       const auto above = run.layers.find(parent_key);
       if (above != run.layers.end()) layer.parent = WriteLayer(run, parent_key, above->second, depth + 1);
     }
-    layer.id = it->second = next_layer_++;
+    it->second = next_layer_++;
     const auto model = models_.find(key.model);
     layer.model = model == models_.end() ? 0 : model->second;
     layer.path = key.path;
-    AddRecord([&](trace::ChunkWriter& chunk) { Put(layer, chunk.begin_layer()); });
-    return layer.id;
+    Add(layer, it->second);
+    return it->second;
   }
 
   // The id of a layer of the run that is being written; 0 where it has none.
@@ -217,10 +211,7 @@ class ProfileWriter {
   uint32_t ModuleId(const NativeFrameInfo& frame) {
     const auto [it, inserted] =
         native_modules_.try_emplace({frame.module, frame.build_id}, native_modules_.size() + 1);
-    if (inserted) {
-      const trace::NativeModule module{.id = it->second, .path = frame.module, .build_id = frame.build_id};
-      AddRecord([&](trace::ChunkWriter& chunk) { Put(module, chunk.begin_native_module()); });
-    }
+    if (inserted) Add(trace::NativeModule{.path = frame.module, .build_id = frame.build_id}, it->second);
     return it->second;
   }
 
@@ -228,23 +219,21 @@ class ProfileWriter {
     const auto [it, inserted] = native_stacks_.try_emplace(frames, native_stacks_.size() + 1);
     if (!inserted) return it->second;
     trace::NativeStack stack;
-    stack.id = it->second;
     for (const NativeFrameInfo& frame : frames) {
       stack.module.push_back(ModuleId(frame));
       stack.offset.push_back(frame.offset);
       stack.function.push_back(Name(frame.function));
     }
-    AddRecord([&](trace::ChunkWriter& chunk) { Put(stack, chunk.begin_native_stack()); });
-    return stack.id;
+    Add(stack, it->second);
+    return it->second;
   }
 
   uint32_t LineId(const SourceLineInfo& info) {
     const auto [it, inserted] = lines_.try_emplace(info, lines_.size() + 1);
     if (!inserted) return it->second;
     const uint32_t file = Name(info.file), function = Name(info.function);
-    const trace::SourceLine line{.id = it->second, .file = file, .line = info.line, .function = function};
-    AddRecord([&](trace::ChunkWriter& chunk) { Put(line, chunk.begin_source_line()); });
-    return line.id;
+    Add(trace::SourceLine{.file = file, .line = info.line, .function = function}, it->second);
+    return it->second;
   }
 
   void WriteLaunches(const Run& run, uint32_t run_id) {
@@ -257,17 +246,17 @@ class ProfileWriter {
       key.stack = sums.stack ? StackId(*sums.stack) : 0;
       key.line = sums.line ? LineId(*sums.line) : 0;
       key.layer = LayerId(launch.layer);
-      key.id = next_key_++;
+      const uint32_t id = next_key_++;
       key.phase = launch.phase;
       key.grid = launch.grid;
       key.block = launch.block;
       key.dynamic_shared_bytes = launch.dynamic_shared_bytes;
       key.device = launch.device;
       key.run = run_id;
-      AddRecord([&](trace::ChunkWriter& chunk) { Put(key, chunk.begin_key()); });
+      Add(key, id);
       AddRecord([&, &sums = sums](trace::ChunkWriter& chunk) {
         trace::KeyStatsWriter stats = chunk.begin_stats();
-        stats.set_key(key.id);
+        stats.set_key(id);
         stats.set_launches(sums.launches);
         for (const auto& [name, stat] : sums.metrics) {
           const auto metric = metrics_.find(name);
@@ -283,13 +272,12 @@ class ProfileWriter {
   void WriteMemory(const Run& run, uint32_t run_id) {
     if (run.memory_peak == MemoryPeakInfo{}) return;
     trace::MemoryPeak peak = run.memory_peak;
-    peak.run = run_id;
     for (const auto& [place, bytes] : run.memory_peak.parts) {
       peak.part.push_back({.layer = LayerId(place.layer), .phase = place.phase, .bytes = bytes});
     }
     peak.refused_layer = LayerId(run.memory_peak.refused_in.layer);
     peak.refused_phase = run.memory_peak.refused_in.phase;
-    AddRecord([&](trace::ChunkWriter& chunk) { Put(peak, chunk.begin_memory_peak()); });
+    Add(peak, run_id);
   }
 
   // The keys of the run's launches have consecutive ids from `first_key` on, in the order of the map.
@@ -312,13 +300,8 @@ class ProfileWriter {
       }
       std::vector<uint32_t> last_keys;
       for (const auto& [step, processes] : steps) {
-        trace::SampledStep sampled{.run = run_id,
-                                   .step = step,
-                                   .metric = metric->second,
-                                   .processes = processes == 1 ? 0 : processes,
-                                   .key = {},
-                                   .change = {},
-                                   .sum = {}};
+        trace::SampledStep sampled{
+            .step = step, .metric = metric->second, .processes = processes, .key = {}, .change = {}, .sum = {}};
         std::vector<uint32_t> keys;
         for (Cursor& at : cursors) {
           if (at.next >= at.sums->size() || (*at.sums)[at.next].step != step) continue;
@@ -330,7 +313,7 @@ class ProfileWriter {
           for (const uint32_t id : keys) sampled.key.push_back(id - std::exchange(before, id));
           last_keys = std::move(keys);
         }
-        AddRecord([&](trace::ChunkWriter& chunk) { Put(sampled, chunk.begin_sampled_step()); });
+        Add(sampled, run_id);
       }
     }
   }
@@ -355,30 +338,11 @@ class ProfileWriter {
     }
   }
 
-  void WriteMessages(const Run& run, uint32_t run_id) {
-    for (const auto& [known, count] : run.diagnostics) {
-      const trace::Diagnostic diagnostic{.severity = static_cast<trace::Severity>(std::max(known.severity, 0)),
-                                         .id = known.id,
-                                         .text = known.text,
-                                         .remedy = known.remedy,
-                                         .run = run_id,
-                                         .count = count};
-      AddRecord([&](trace::ChunkWriter& chunk) { Put(diagnostic, chunk.begin_diagnostic()); });
-    }
-    for (const auto& [place, sums] : run.graph_breaks) {
-      const trace::GraphBreak graph_break{.run = run_id,
-                                          .file = place.file,
-                                          .line = place.line,
-                                          .function = place.function,
-                                          .reason = place.reason,
-                                          .count = sums.count,
-                                          .bytes = sums.bytes};
-      AddRecord([&](trace::ChunkWriter& chunk) { Put(graph_break, chunk.begin_graph_break()); });
-    }
-    for (const auto& [what, count] : run.drops) {
-      const trace::Drop drop{.what = what, .count = count, .run = run_id};
-      AddRecord([&](trace::ChunkWriter& chunk) { Put(drop, chunk.begin_drop()); });
-    }
+  void WriteKept(const Run& run, uint32_t run_id) {
+    const auto add = [&](const auto* list) {
+      for (const auto& record : *list) Add(record, run_id);
+    };
+    trace::ForEachList(add, &run.kept);
   }
 
   const ByteSink& sink_;

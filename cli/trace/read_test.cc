@@ -244,7 +244,7 @@ TEST(TraceReader, AWindowThatCutsAnIterationLosesThePart) {
     const LaunchStats& launches = run.launches.begin()->second;
     EXPECT_EQ(launches.launches, 10 * left);
     EXPECT_EQ(launches.metrics.at("rf.time"), Stat::Same(1000, 10 * left));
-    EXPECT_EQ(run.diagnostics.size(), steps == left && steps > 1 ? 0u : 1u) << steps;
+    EXPECT_EQ(run.kept.diagnostic.size(), steps == left && steps > 1 ? 0u : 1u) << steps;
   }
 }
 
@@ -272,7 +272,7 @@ TEST(TraceReader, AProgramThatCutsAnIterationLosesThePart) {
     EXPECT_EQ(run.steps.steps, known ? 100u : 101u);
     EXPECT_EQ(run.steps.iterations, 50u);
     EXPECT_EQ(run.launches.begin()->second.launches, known ? 100u : 101u);
-    EXPECT_EQ(run.diagnostics.size(), known ? 1u : 0u);
+    EXPECT_EQ(run.kept.diagnostic.size(), known ? 1u : 0u);
   }
 }
 

@@ -26,7 +26,6 @@ using google::protobuf::Reflection;
 
 const std::map<std::string, std::string> kNotRead = {
     {"rfinject.v1.Step.start_unix_ns", "steps are kept as sums only"},
-    {"rfinject.v1.Diagnostic.unix_ns", "diagnostics of many processes are counted, not listed by time"},
     {"rfinject.v1.End.reason", "only whether there is an end is kept; `dump` shows why"},
     {"rfinject.v1.End.unix_ns", "only whether there is an end is kept; `dump` shows when"},
 };
@@ -165,18 +164,6 @@ void AddEvents(uint32_t run_id, v1::Chunk& chunk) {
   part.set_layer(2);
   part.set_phase(v1::PHASE_BACKWARD);
   part.set_bytes(70);
-  v1::Diagnostic& diagnostic = *chunk.add_diagnostic();
-  diagnostic.set_id("id");
-  diagnostic.set_run(run_id);
-  diagnostic.set_count(1);
-  v1::Drop& drop = *chunk.add_drop();
-  drop.set_what("launches");
-  drop.set_count(1);
-  drop.set_run(run_id);
-  v1::GraphBreak& graph_break = *chunk.add_graph_break();
-  graph_break.set_run(run_id);
-  graph_break.set_file("net.py");
-  graph_break.set_count(1);
   v1::PmWindow& window = *chunk.add_pm_window();
   window.set_run(run_id);
   window.set_has_tensor(true);
@@ -201,6 +188,20 @@ void AddStepStatistics(uint32_t run_id, v1::Chunk& chunk) {
   }
 }
 
+// Adds a record of each kind that is not there yet and says whose it is: those that are merely kept.
+void AddKept(uint32_t run_id, v1::Chunk& chunk) {
+  const Reflection& reflect = *chunk.GetReflection();
+  const Descriptor* type = v1::Chunk::descriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    if (!field->is_repeated() || reflect.FieldSize(chunk, field) > 0 || field->message_type() == nullptr) continue;
+    const FieldDescriptor* run = field->message_type()->FindFieldByName("run");
+    if (run == nullptr) continue;
+    Message* record = reflect.AddMessage(&chunk, field);
+    record->GetReflection()->SetUInt32(record, run, run_id);
+  }
+}
+
 // As a process writes it; `merged`: as `rfinject merge` does.
 v1::Chunk Example(bool merged) {
   v1::Chunk chunk;
@@ -210,6 +211,7 @@ v1::Chunk Example(bool merged) {
   AddDefinitions(run_id, chunk);
   AddStatistics(merged, run_id, chunk);
   AddEvents(run_id, chunk);
+  AddKept(run_id, chunk);
   AddStepStatistics(run_id, chunk);
   if (!merged) chunk.mutable_end()->set_reason("exit");
   return chunk;

@@ -124,7 +124,7 @@ Section RunSection(const Report& report) {
   }
   fact("Processes", Grouped(report.process_count));
   for (const ProcessInfo& process : report.processes) fact("Process", ProcessText(process));
-  for (const auto& [what, count] : report.drops) fact("Dropped", what + ": " + Grouped(count));
+  for (const trace::Drop& drop : report.kept.drop) fact("Dropped", drop.what + ": " + Grouped(drop.count));
   return section;
 }
 

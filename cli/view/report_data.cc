@@ -153,8 +153,7 @@ Data DiagnosticsData(const Report& report) {
   Data list = Data::List();
   for (const DiagnosticInfo& diagnostic : DiagnosticsText(report)) {
     Data one = Data::Object(/*one_line=*/true);
-    const bool known = diagnostic.severity >= 0 && diagnostic.severity <= 2;
-    one.Add("severity", kSeverities[known ? diagnostic.severity : 2])
+    one.Add("severity", kSeverities[static_cast<size_t>(diagnostic.severity)])
         .Add("id", diagnostic.id)
         .Add("text", diagnostic.text)
         .Add("remedy", TextCell(diagnostic.remedy));
@@ -165,14 +164,14 @@ Data DiagnosticsData(const Report& report) {
 
 Data GraphBreaksData(const Report& report) {
   Data list = Data::List();
-  for (const auto& [place, sums] : report.graph_breaks) {
+  for (const trace::GraphBreak& place : report.kept.graph_break) {
     list.Append(std::move(Data::Object(/*one_line=*/true)
                               .Add("file", TextCell(place.file))
                               .Add("line", KnownCount(place.line))
                               .Add("function", TextCell(place.function))
                               .Add("reason", TextCell(place.reason))
-                              .Add("count", Cell{sums.count})
-                              .Add("bytes", KnownCount(sums.bytes))));
+                              .Add("count", Cell{place.count})
+                              .Add("bytes", KnownCount(place.bytes))));
   }
   return list;
 }
@@ -189,8 +188,8 @@ Data ReportData(const Report& report) {
       .Add("autocast_dtype", TextCell(policy.autocast_dtype));
   Data processes = Data::List(), drops = Data::List();
   for (const ProcessInfo& process : report.processes) processes.Append(ProcessData(process));
-  for (const auto& [what, count] : report.drops) {
-    drops.Append(std::move(Data::Object(/*one_line=*/true).Add("what", what).Add("count", Cell{count})));
+  for (const trace::Drop& drop : report.kept.drop) {
+    drops.Append(std::move(Data::Object(/*one_line=*/true).Add("what", drop.what).Add("count", Cell{drop.count})));
   }
   Data data = Data::Object();
   data.Add("schema", "rfinject.report/1")
@@ -214,7 +213,7 @@ Data ReportData(const Report& report) {
       .Add("diagnostics", DiagnosticsData(report))
       .Add("drops", std::move(drops));
   // Added later than the others, and only there for what was compiled.
-  if (!report.graph_breaks.empty()) data.Add("graph_breaks", GraphBreaksData(report));
+  if (!report.kept.graph_break.empty()) data.Add("graph_breaks", GraphBreaksData(report));
   data.Add("phases", DataOf(report, By::kPhase, report.phases)).Add("rows", DataOf(report, report.by, report.rows));
   if (report.by == By::kLayer) data.Add("layer_phases", DataOf(report, By::kLayer, report.layer_phases));
   if (report.by == By::kClass) data.Add("group_phases", DataOf(report, By::kClass, report.group_phases));

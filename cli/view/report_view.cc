@@ -311,14 +311,14 @@ std::vector<Sentence> ProblemsOf(const Report& report) {
   static constexpr const char* kSeverities[] = {"note: ", "warning: ", "error: "};
   for (const DiagnosticInfo& diagnostic : DiagnosticsText(report)) {
     Sentence& sentence = sentences.emplace_back(
-        Sentence{.text = diagnostic.text, .label = kSeverities[std::clamp(diagnostic.severity, 0, 2)]});
+        Sentence{.text = diagnostic.text, .label = kSeverities[static_cast<size_t>(diagnostic.severity)]});
     if (!diagnostic.remedy.empty()) sentence.details.emplace_back("mend it: ", diagnostic.remedy);
   }
   for (std::string& text : GraphBreakTexts(report)) {
     sentences.push_back({.text = std::move(text), .label = "graph break: "});
   }
-  for (const auto& [what, count] : report.drops) {
-    sentences.push_back({.text = Grouped(count) + " lost: " + what, .label = "warning: "});
+  for (const trace::Drop& drop : report.kept.drop) {
+    sentences.push_back({.text = Grouped(drop.count) + " lost: " + drop.what, .label = "warning: "});
   }
   return sentences;
 }

@@ -10,12 +10,12 @@
 namespace rfinject::cli {
 namespace {
 
-std::string TextOf(const GraphBreakPlace& place, const GraphBreakSums& sums) {
+std::string TextOf(const trace::GraphBreak& place) {
   std::string text = place.file.empty() ? "a line that torch does not say" : place.file;
   if (place.line > 0) text += ":" + std::to_string(place.line);
   if (!place.function.empty()) text += " in " + place.function;
-  if (sums.count > 1) text += ", compiled " + Grouped(sums.count) + " times";
-  if (sums.bytes > 0) text += ", " + WithPrefix(static_cast<double>(sums.bytes), "B") + " cross it";
+  if (place.count > 1) text += ", compiled " + Grouped(place.count) + " times";
+  if (place.bytes > 0) text += ", " + WithPrefix(static_cast<double>(place.bytes), "B") + " cross it";
   if (!place.reason.empty()) text += ": " + place.reason;
   return text;
 }
@@ -25,10 +25,8 @@ std::string TextOf(const GraphBreakPlace& place, const GraphBreakSums& sums) {
 std::vector<std::string> GraphBreakTexts(const Report& report) {
   constexpr size_t kMost = 8;
   std::vector<std::string> texts;
-  const auto& breaks = report.graph_breaks;
-  for (size_t i = 0; i < std::min(breaks.size(), kMost); ++i) {
-    texts.push_back(TextOf(breaks[i].first, breaks[i].second));
-  }
+  const auto& breaks = report.kept.graph_break;
+  for (size_t i = 0; i < std::min(breaks.size(), kMost); ++i) texts.push_back(TextOf(breaks[i]));
   if (breaks.size() > kMost) {
     texts.push_back(Grouped(breaks.size() - kMost) + " more places (rfinject report --format json has all)");
   }

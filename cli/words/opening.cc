@@ -119,17 +119,17 @@ std::string NothingText(const Report& report) {
   const std::string begin = "nothing was measured: ";
   // What the library said of it; the gravest, if it said several things.
   const DiagnosticInfo* gravest = nullptr;
-  for (const DiagnosticInfo& diagnostic : report.diagnostics) {
-    if (diagnostic.remedy.empty() && diagnostic.severity == 0) continue;
+  for (const DiagnosticInfo& diagnostic : report.kept.diagnostic) {
+    if (diagnostic.remedy.empty() && diagnostic.severity == Severity::kInfo) continue;
     if (gravest == nullptr || diagnostic.severity > gravest->severity) gravest = &diagnostic;
   }
   if (gravest != nullptr) {
     return begin + gravest->text + (gravest->remedy.empty() ? "" : " (" + gravest->remedy + ")");
   }
   const std::string remedy = " (rfinject doctor says what works on this machine)";
-  if (!report.drops.empty()) {
-    const auto& [what, count] = report.drops.front();
-    return begin + Grouped(count) + " lost: " + what + remedy;
+  if (!report.kept.drop.empty()) {
+    const trace::Drop& drop = report.kept.drop.front();
+    return begin + Grouped(drop.count) + " lost: " + drop.what + remedy;
   }
   if (report.steps == 0) {
     return begin + (report.unfinished > 0 ? "no step has ended yet, or the program was killed before one did"

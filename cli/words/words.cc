@@ -244,9 +244,9 @@ std::string AlarmWhere(const Alarm& alarm) {
 }
 
 std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
-  std::vector<DiagnosticInfo> diagnostics = report.diagnostics;
+  std::vector<DiagnosticInfo> diagnostics = report.kept.diagnostic;
   if (report.unfinished > 0) {
-    diagnostics.push_back({.severity = 0,
+    diagnostics.push_back({.severity = Severity::kInfo,
                            .id = "unfinished",
                            .text = Grouped(report.unfinished) + " of " + Grouped(report.process_count) +
                                    " processes left no end of their trace: killed, or still running",
@@ -256,7 +256,7 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
   for (const ProcessInfo& process : report.processes) stopped_steps += process.stopped_steps;
   if (stopped_steps > 0) {
     diagnostics.push_back(
-        {.severity = 0,
+        {.severity = Severity::kInfo,
          .id = "stopped-steps",
          .text = Grouped(stopped_steps) + (stopped_steps == 1 ? " step is" : " steps are") +
                  " in no sum: measuring was stopped (rfinject.stop, rfinject control, --start-stopped)",
@@ -266,7 +266,7 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
   for (const ProcessInfo& process : report.processes) compiling_steps += process.compiling_steps;
   if (compiling_steps > 0) {
     diagnostics.push_back(
-        {.severity = 0,
+        {.severity = Severity::kInfo,
          .id = "compiling-steps",
          .text = Grouped(compiling_steps) + (compiling_steps == 1 ? " step is" : " steps are") +
                  " in no sum: torch.compile was compiling, and tried kernels out",
@@ -275,7 +275,7 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
   if (report.step_by == StepBy::kIteration && report.steps > 0 && report.optimizer_steps > report.steps) {
     const uint64_t left = report.optimizer_steps % report.steps;
     if (left > 0 && left < report.optimizer_steps / report.steps) {
-      diagnostics.push_back({.severity = 0,
+      diagnostics.push_back({.severity = Severity::kInfo,
                              .id = "incomplete-iteration",
                              .text = Grouped(left) + (left == 1 ? " optimizer step is" : " optimizer steps are") +
                                      " of an iteration that is not complete: what was done in it is in the sums",
@@ -287,11 +287,11 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
     std::string text = "what is added up here was started by " + Grouped(commands.size()) +
                        " different commands: " + commands[0] + "; " + commands[1];
     if (commands.size() > 2) text += "; ...";
-    diagnostics.push_back({.severity = 1, .id = "different-commands", .text = text, .remedy = {}});
+    diagnostics.push_back({.severity = Severity::kWarning, .id = "different-commands", .text = text, .remedy = {}});
   }
   if (report.theory.missing_layers > 0) {
     diagnostics.push_back(
-        {.severity = 1,
+        {.severity = Severity::kWarning,
          .id = "theory-of-another-network",
          .text = DifferingLayersText(report.theory),
          .remedy = "give --theory an estimate of the same program: rfinject --estimate GPU PROGRAM"});

@@ -276,7 +276,7 @@ void PmCrossCheck::AfterStep(uint64_t step) {
   if (overflow) {
     recorder_.CountDrop("windows of PM sampling that overflowed");
   } else if (FoldPmSamples(samples, sampling_->has_tensor(), &window)) {
-    recorder_.AddPmWindow(window);
+    recorder_.Keep(std::move(window));
   } else {
     recorder_.CountDrop("windows of PM sampling without a sample");
   }

@@ -1,6 +1,7 @@
 #include "collector/record/frame_builder.h"
 
 #include <deque>
+#include <variant>
 
 #include "collector/process_facts.h"
 #include "collector/record/chunk_schedule.h"
@@ -20,10 +21,10 @@ bool IsFull(const wire::Encoder* out) { return out->size() >= kDefinitionsSoftLi
 bool IsTooLong(const wire::Encoder* out) { return out->size() >= kFrameSoftLimit || !out->ok(); }
 
 // Writes what has no version: each item once, in order.
-template <typename Items, typename Encode>
-void EncodeNew(const Items& items, Encode encode, size_t* written, wire::Encoder* out) {
+template <typename Items>
+void EncodeNew(const Items& items, size_t* written, wire::Encoder* out) {
   for (; *written < items.size() && !IsFull(out); ++*written) {
-    encode(static_cast<uint32_t>(*written + 1), items[*written], out);
+    EncodeRecord(static_cast<uint32_t>(*written + 1), items[*written], out);
   }
 }
 
@@ -53,12 +54,15 @@ void FrameBuilder::EncodeDefinitions(wire::Encoder* out) {
   for (; names_written_ < definitions.names.size() && !IsFull(out); ++names_written_) {
     EncodeName(names_written_ + 1, definitions.names.text(names_written_ + 1), out);
   }
-  EncodeNew(definitions.models, EncodeModel, &models_written_, out);
-  EncodeChanged(definitions.layers, EncodeLayer, &layer_versions_, out);
-  EncodeChanged(definitions.modules, EncodeModule, &module_versions_, out);
+  EncodeNew(definitions.models, &models_written_, out);
+  const auto encode_layer = [](uint32_t id, const Layer& layer, wire::Encoder* to) {
+    EncodeRecord(id, layer.definition, to);
+  };
+  EncodeChanged(definitions.layers, encode_layer, &layer_versions_, out);
+  EncodeChanged(definitions.modules, EncodeRecord<NativeModule>, &module_versions_, out);
   EncodeChanged(definitions.stacks, EncodeStack, &stack_versions_, out);
-  EncodeNew(definitions.lines, EncodeSourceLine, &lines_written_, out);
-  EncodeNew(definitions.metrics, EncodeMetric, &metrics_written_, out);
+  EncodeNew(definitions.lines, &lines_written_, out);
+  EncodeNew(definitions.metrics, &metrics_written_, out);
 }
 
 // Returns whether every key that has changed is defined.
@@ -123,18 +127,12 @@ void FrameBuilder::EncodeRest(wire::Encoder* out) {
   // The peak may refer only to layers that were written before it.
   if (pending.memory_peak) EncodeMemoryPeak(*pending.memory_peak, definitions_->layers.size(), out);
   pending.memory_peak.reset();
-  for (; !pending.pm_windows.empty() && !IsTooLong(out); pending.pm_windows.pop_front()) {
-    EncodePmWindow(pending.pm_windows.front(), out);
-  }
-  for (; !pending.graph_breaks.empty() && !IsTooLong(out); pending.graph_breaks.pop_front()) {
-    EncodeGraphBreak(pending.graph_breaks.front(), out);
-  }
+  const auto write = [out](const auto& record) { EncodeRecord(kRunId, record, out); };
+  for (; !pending.kept.empty() && !IsTooLong(out); pending.kept.pop_front()) std::visit(write, pending.kept.front());
   for (; diagnostics_written_ < definitions_->diagnostics.size() && !IsTooLong(out); ++diagnostics_written_) {
-    EncodeDiagnostic(definitions_->diagnostics[diagnostics_written_], out);
+    write(definitions_->diagnostics[diagnostics_written_]);
   }
-  for (auto it = pending.drops.begin(); it != pending.drops.end() && !IsTooLong(out); it = pending.drops.erase(it)) {
-    EncodeDrop(it->first, it->second, out);
-  }
+  for (; !pending.drops.empty() && !IsTooLong(out); pending.drops.pop_front()) write(pending.drops.front());
 }
 
 bool FrameBuilder::Build(uint64_t file_bytes, uint64_t max_bytes, uint64_t complete_before,
@@ -146,7 +144,7 @@ bool FrameBuilder::Build(uint64_t file_bytes, uint64_t max_bytes, uint64_t compl
   // The keys of the complete steps are in the file by now. The step that runs may get more samples.
   pending_->step_sums.CompleteBefore(complete_before);
   std::deque<SampledStep>& sampled = pending_->step_sums.complete();
-  for (; !sampled.empty() && !IsTooLong(out); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
+  for (; !sampled.empty() && !IsTooLong(out); sampled.pop_front()) EncodeRecord(kRunId, sampled.front(), out);
   EncodeStepLaunches(out);
   EncodeSteps(file_bytes, max_bytes, out);
   EncodeRest(out);

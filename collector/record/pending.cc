@@ -1,7 +1,6 @@
 #include "collector/record/pending.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "collector/sync.h"
@@ -15,6 +14,10 @@ constexpr uint64_t kSingleSteps = 1 << 16;
 constexpr std::string_view kDropNoMemory = "launches: out of memory";
 constexpr std::string_view kDropUnknown = "launches: unknown ids";
 constexpr std::string_view kDropTooMany = "launches: too many launch keys";
+constexpr std::string_view kDropKept = "records: too many at once";
+
+// Records of all kinds that wait for the next frame. A reader keeps far fewer, and they take a few MB.
+constexpr size_t kMostWaiting = 8192;
 
 }  // namespace
 
@@ -148,9 +151,16 @@ void Pending::SayWhatBecameOf(LaunchTable::AddResult added) {
 }
 
 void Pending::AddDrop(std::string_view what, uint64_t count) {
-  auto it = drops.find(what);
-  if (it == drops.end()) it = drops.emplace(what, 0).first;
-  it->second += count;
+  // There are a few reasons. To find one takes no memory.
+  auto known =
+      std::find_if(drops.begin(), drops.end(), [what](const trace::Drop& drop) { return drop.what == what; });
+  if (known == drops.end()) return drops.push_back({.what = std::string(what), .count = count});
+  known->count += count;
+}
+
+void Pending::Keep(trace::RunRecord record) {
+  if (kept.size() >= kMostWaiting) return AddDrop(kDropKept, 1);
+  kept.push_back(std::move(record));
 }
 
 void Pending::AddStep(const StepRecord& step) {

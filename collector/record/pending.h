@@ -15,7 +15,6 @@
 
 #include "collector/definitions.h"
 #include "collector/memory_peak.h"
-#include "collector/pm_window.h"
 #include "collector/record/graph_launches.h"
 #include "collector/record/launch_ring.h"
 #include "collector/record/launch_table.h"
@@ -64,6 +63,7 @@ class Pending {
   void AddAt(const RingPosition& position, const LaunchRecord& record, uint64_t current_step);
   void AddStep(const StepRecord& step);
   void AddDrop(std::string_view what, uint64_t count);
+  void Keep(trace::RunRecord record);
 
   // Moves what has ended since the last call into the table. `last` says that nothing more will end.
   void TakeWhatEnded(Progress* progress, bool last);
@@ -91,12 +91,11 @@ class Pending {
   PendingSteps steps;
   uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
   uint64_t most_samples = 0;          // of one batch so far
-  std::deque<PmWindow> pm_windows;
-  std::deque<GraphBreak> graph_breaks;
   std::optional<MemoryPeak> memory_peak;
   // Stacks (Definitions::stacks) of the keys that have one.
   std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;
-  std::map<std::string, uint64_t, std::less<>> drops;
+  std::deque<trace::RunRecord> kept;
+  std::deque<trace::Drop> drops;
 
  private:
   void SayWhatBecameOf(LaunchTable::AddResult added);

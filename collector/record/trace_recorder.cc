@@ -1,5 +1,7 @@
 #include "collector/record/trace_recorder.h"
 
+#include <variant>
+
 #include "collector/last_words.h"
 #include "collector/safe_write.h"
 #include "collector/step_waits.h"
@@ -224,13 +226,14 @@ void TraceRecorder::NoteMemoryPeak(const MemoryPeak& peak) noexcept {
   Locked([&](Definitions&, Pending& pending) { pending.memory_peak = peak; });
 }
 
-void TraceRecorder::AddPmWindow(const PmWindow& window) noexcept {
-  if (!state_.window.Measured(window.step)) return;
-  Locked([&](Definitions&, Pending& pending) { pending.pm_windows.push_back(window); });
-}
-
-void TraceRecorder::AddGraphBreak(const GraphBreak& graph_break) noexcept {
-  Locked([&](Definitions&, Pending& pending) { pending.graph_breaks.push_back(graph_break); });
+void TraceRecorder::Keep(trace::RunRecord record) noexcept {
+  const bool measured = std::visit(
+      [this](const auto& one) {
+        if constexpr (requires { one.step; }) return state_.window.Measured(one.step);
+        return true;
+      },
+      record);
+  if (measured) Locked([&](Definitions&, Pending& pending) { pending.Keep(std::move(record)); });
 }
 
 // --- Life

@@ -77,8 +77,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void NoteEvaluation(uint64_t samples) noexcept override {
     if (InWindow()) state_.progress.BeginBatch(samples);
   }
-  void AddGraphBreak(const GraphBreak& graph_break) noexcept override;
-  void AddPmWindow(const PmWindow& window) noexcept override;
+  void Keep(trace::RunRecord record) noexcept override;
 
   bool InWindow() const noexcept override { return state_.window.Measured(CurrentStep()); }
   bool WindowIsOver() const noexcept override { return state_.window.IsOver(CurrentStep()); }

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "collector/pm_window.h"
@@ -72,7 +73,9 @@ class FakeRecorder : public Recorder {
   void EndStep(uint64_t) noexcept override { ++step_; }
   void NoteMemory(uint64_t in_use, uint64_t peak) noexcept override { memory_.push_back({in_use, peak}); }
   void NoteBusy(uint64_t ns) noexcept override { busy_.push_back(ns); }
-  void AddPmWindow(const PmWindow& window) noexcept override { pm_windows_.push_back(window); }
+  void Keep(trace::RunRecord record) noexcept override {
+    if (auto* window = std::get_if<PmWindow>(&record)) pm_windows_.push_back(std::move(*window));
+  }
   void MarkArmed(uint32_t group) noexcept override { armed_.push_back({step_, group}); }
   uint64_t CurrentStep() const noexcept override { return step_; }
   bool InWindow() const noexcept override { return true; }

@@ -122,7 +122,7 @@ std::string FunctionName(std::string name) {
 }
 
 // The innermost line of the program, as for launches; else the innermost of all.
-void NamePlace(const PythonApi& python, const Ref& stack, GraphBreak* graph_break) {
+void NamePlace(const PythonApi& python, const Ref& stack, trace::GraphBreak* graph_break) {
   if (!stack.IsInstance(python.PyList_Type)) return;
   const ProgramFolders folders = FoldersOfProgram();
   Ref chosen;
@@ -164,10 +164,10 @@ void TellNew(const PythonApi& python, const Ref& list, uint64_t bytes) {
       continue;
     }
     Ref reason = Ref::Borrow(python, python.PyList_GetItem(list.get(), g.seen));
-    GraphBreak graph_break{.count = 1, .bytes = g.seen + 1 == size ? bytes : 0};
+    trace::GraphBreak graph_break{.count = 1, .bytes = g.seen + 1 == size ? bytes : 0};
     graph_break.reason = OneLine(reason.Attribute("reason").Text());
     NamePlace(python, reason.Attribute("user_stack"), &graph_break);
-    recorder.AddGraphBreak(graph_break);
+    recorder.Keep(std::move(graph_break));
   }
 }
 

@@ -20,7 +20,8 @@ void PrintMembers(const Message& message, Printer* out) {
     } else if (field.repeated) {
       out->Print(Of(field), "  std::array<$type$, $up_to$> $field${};\n");
     } else {
-      out->Print(Of(field), field.text || field.message != nullptr ? "  $type$ $field$;\n" : "  $type$ $field${};\n");
+      out->Print(Of(field),
+                 field.text || field.message != nullptr ? "  $type$ $field$;\n" : "  $type$ $field${$default$};\n");
     }
   }
   out->Print("  friend bool operator==(const $name$&, const $name$&) = default;\n", "name", message.name);
@@ -42,17 +43,13 @@ void PrintVisits(const Message& message, Printer* out) {
   for (const Field& field : message.fields) {
     if (field.member()) out->Print(Of(field), "  visit(a.$field$, b.$field$);\n");
   }
-  out->Print("}\n");
-  if (std::none_of(message.fields.begin(), message.fields.end(), [](const Field& field) { return field.text; }))
-    return;
   out->Print(
-      "// Calls visit(&text) for every text of the message itself.\n"
-      "template <typename Visit>\nvoid ForEachText($name$* message, Visit visit) {\n",
+      "}\n"
+      "// Calls visit(&field) for every field.\n"
+      "template <typename Visit>\nvoid ForEachField($name$* message, Visit visit) {\n",
       "name", message.name);
   for (const Field& field : message.fields) {
-    if (!field.text) continue;
-    out->Print(Of(field), field.repeated ? "  for (std::string& one : message->$field$) visit(&one);\n"
-                                         : "  visit(&message->$field$);\n");
+    if (field.member()) out->Print(Of(field), "  visit(&message->$field$);\n");
   }
   out->Print("}\n");
 }
@@ -98,7 +95,8 @@ void PrintUpdate(const Message& message, Printer* out) {
     } else if (field.text || IsList(field)) {
       out->Print(Of(field), "  if (!from.$field$.empty()) into->$field$ = from.$field$;\n");
     } else {
-      out->Print(Of(field), "  if (from.$field$ != decltype(from.$field$){}) into->$field$ = from.$field$;\n");
+      out->Print(Of(field),
+                 "  if (from.$field$ != decltype(from.$field$){$default$}) into->$field$ = from.$field$;\n");
     }
   }
   out->Print("}\n");
@@ -113,10 +111,10 @@ void PrintMerge(const Message& message, Printer* out) {
       {Rule::kLeast,
        "  if (into->$field$.empty() || (!from.$field$.empty() && from.$field$ < into->$field$)) {\n"
        "    into->$field$ = from.$field$;\n  }\n"}};
-  if (!message.adds_up()) return;
+  if (!message.adds_up() && message.kept.empty()) return;
   out->Print(
       "\n// Adds what another process says, as the schema has it. The order does not matter.\n"
-      "inline void Merge(const $name$& from, $name$* into) {\n",
+      "inline void Merge([[maybe_unused]] const $name$& from, [[maybe_unused]] $name$* into) {\n",
       "name", message.name);
   for (const Field& field : message.fields) {
     const auto found = kAdd.find(field.rule);
@@ -126,6 +124,21 @@ void PrintMerge(const Message& message, Printer* out) {
                                                      : found->second);
   }
   out->Print("}\n");
+}
+
+void PrintKept(const Message& message, Printer* out) {
+  if (message.kept.empty()) return;
+  std::string a, b;
+  for (const Field& field : message.fields) {
+    if (field.rule != Rule::kId || field.name == "run") continue;
+    a += (a.empty() ? "a." : ", a.") + field.name;
+    b += (b.empty() ? "b." : ", b.") + field.name;
+  }
+  out->Print(
+      "\n// Whether `a` comes before `b` in a run's list of them. Neither before the other: they are one.\n"
+      "inline bool ComesBefore(const $name$& a, const $name$& b) {\n  return std::tie($a$) < std::tie($b$);\n}\n"
+      "template <>\ninline constexpr size_t kMostKept<$name$> = $most$;\n",
+      "name", message.name, "a", a, "b", b, "most", message.kept);
 }
 
 void PrintWrite(const Message& message, Printer* out) {
@@ -188,6 +201,8 @@ void PrintRead(const Message& message, Printer* out) {
       out->Print(v,
                  "  if (from.$field$_size() > $up_to$) return \"$field$ has more than $up_to$ elements\";\n"
                  "  std::copy(from.$field$().begin(), from.$field$().end(), into->$field$.begin());\n");
+    } else if (field.or_one) {
+      out->Print(v, "  into->$field$ = from.$field$() == 0 ? 1 : from.$field$();\n");
     } else if (field.enumeration) {
       out->Print(v, "  FromNumber(static_cast<int>(from.$field$()), &into->$field$);\n");
     } else {
@@ -205,6 +220,7 @@ void PrintStruct(const Message& message, Printer* out) {
   PrintIds(message, out);
   PrintUpdate(message, out);
   PrintMerge(message, out);
+  PrintKept(message, out);
   PrintWrite(message, out);
   PrintRead(message, out);
 }

@@ -11,6 +11,7 @@ Variables Of(const Field& field) {
           {"parameter", field.parameter},
           {"function", field.function},
           {"up_to", field.up_to},
+          {"default", field.or_one ? "1" : ""},
           {"message", field.message == nullptr ? "" : field.message->name},
           {"key", field.message == nullptr ? "" : field.message->fields.front().name},
           {"value", field.enumeration ? "static_cast<uint64_t>(value)" : "value"}};
@@ -76,6 +77,53 @@ void PrintNumbers(const Message& message, Printer* out) {
   out->Print("};\n");
 }
 
+namespace {
+
+// The number that says which record it is, or else of which run; null where there is none.
+const Field* NumberOf(const Message& message) {
+  const Field* number = nullptr;
+  for (const Field& field : message.fields) {
+    if (field.type != "uint32_t" || field.repeated) continue;
+    if (field.name == "id" || (field.name == "run" && number == nullptr)) number = &field;
+  }
+  return number;
+}
+
+// How a record is written, and what is made of all that the library hands over as they are and of those that are
+// merely kept.
+void PrintKeptRecords(const Message& message, Printer* out) {
+  std::string kinds, lists, of, visits;
+  for (const Field& field : message.fields) {
+    const Field* const id = field.message == nullptr ? nullptr : NumberOf(*field.message);
+    if (id == nullptr || !field.member()) continue;
+    Variables v = Of(field);
+    v["chunk"] = message.name;
+    v["id"] = id->name;
+    out->Print(v,
+               "\ninline void WriteRecord(const $type$& record, uint32_t $id$, $chunk$Writer* out) {\n"
+               "  $message$Writer writer = out->begin_$field$();\n"
+               "  writer.set_$id$($id$);\n  Write(record, &writer);\n"
+               "  if (record.$id$ != 0) writer.set_$id$($id$);  // the last one counts\n}\n");
+    const std::string& type = field.type;
+    if (field.message->as_is) kinds += (kinds.empty() ? "" : ", ") + type;
+    if (field.message->kept.empty()) continue;
+    lists += "  List<" + type + "> " + field.name + ";\n";
+    of += "  List<" + type + ">& Of(const " + type + "&) { return " + field.name + "; }\n";
+    visits += "  visit(&records->" + field.name + "...);\n";
+  }
+  out->Print(
+      "\n// What the library hands over as it is.\nusing RunRecord = std::variant<$kinds$>;\n\n"
+      "// What is merely kept of a run: a list of each kind. Of() is the list of a record's kind.\n"
+      "template <template <typename> class List>\nstruct KeptRecords {\n$lists$$of$"
+      "  friend bool operator==(const KeptRecords&, const KeptRecords&) = default;\n};\n\n"
+      "// Calls visit(&list, ...) for every kind, with the lists of all `records`.\n"
+      "template <typename Visit, typename... Records>\n"
+      "void ForEachList(Visit visit, Records*... records) {\n$visits$}\n",
+      "kinds", kinds, "lists", lists, "of", of, "visits", visits);
+}
+
+}  // namespace
+
 void PrintRecords(const Message& message, Printer* out) {
   out->Print("\ninline constexpr int kRecordOrder[] = {");
   const char* separator = "";
@@ -86,17 +134,25 @@ void PrintRecords(const Message& message, Printer* out) {
   out->Print(
       "};\n\n// Returns what `use` makes of the record that is the element `index` of the field `number` of "
       "protoc's\n"
-      "// $name$; a default value where the record is read in place, or is not known.\n"
-      "template <typename Message, typename Use>\n"
-      "auto UseRecord(const Message& message, int number, int index, Use use) {\n"
+      "// $name$, or `keep` of one that is merely kept and an empty struct for it; a default value where the record is "
+      "read\n// in place, or is not known.\n"
+      "template <typename Message, typename Use, typename Keep>\n"
+      "auto UseRecord(const Message& message, int number, int index, Use use, Keep keep) {\n"
       "  using Result = decltype(use(message.$first$(index)));\n  switch (number) {\n",
       "name", message.name, "first", message.fields.front().name);
   for (const Field& field : message.fields) {
     if (field.message != nullptr && field.message->in_place) continue;
-    out->Print("    case $number$:\n      return use(message.$field$($index$));\n", "number",
-               std::to_string(field.number), "field", field.name, "index", field.repeated ? "index" : "");
+    const bool kept = field.message != nullptr && !field.message->kept.empty();
+    Variables v = Of(field);
+    v["index"] = field.repeated ? "index" : "";
+    out->Print(v, "    case $number$:\n");
+    out->Print(v, kept ? "      return keep(message.$field$($index$), $type$());\n"
+                       : "      return use(message.$field$($index$));\n");
   }
-  out->Print("    default:\n      return Result();\n  }\n}\n");
+  out->Print(
+      "    default:\n      return Result();\n  }\n}\n\n"
+      "// WriteRecord writes a record under this id, or as one of this run, whatever it says itself.");
+  PrintKeptRecords(message, out);
 }
 
 void PrintClean(const Message& message, Printer* out) {

@@ -30,7 +30,7 @@ Notes NotesOf(const Element& element) {
     std::string word, argument;
     while (words >> word && word.rfind('@', 0) == 0) {
       argument.clear();
-      if (word == "@type" || word == "@up_to") words >> argument;
+      if (word == "@type" || word == "@up_to" || word == "@kept") words >> argument;
       notes.emplace(word, argument);
     }
   }
@@ -125,6 +125,8 @@ class Reader {
     message->numbers = Take("@numbers", &notes);
     message->in_place = Take("@in_place", &notes);
     message->records = Take("@records", &notes);
+    message->as_is = Take("@as_is", &notes);
+    if (Take("@kept", &notes, &message->kept)) message->as_is = true;
     if (std::string error = Unknown(type.full_name(), notes); !error.empty()) return error;
     for (int i = 0; i < type.field_count(); ++i) {
       if (std::string error = Read(*type.field(i), message.get()); !error.empty()) return error;
@@ -158,6 +160,7 @@ class Reader {
     Notes notes = NotesOf(field);
     Take("@up_to", &notes, &made.up_to);
     made.merged = Take("@merged", &notes);
+    made.or_one = Take("@or_one", &notes);
     for (const auto& [note, rule] : kRules) {
       if (Take(note, &notes)) made.rule = rule;
     }
@@ -168,6 +171,10 @@ class Reader {
   }
 
   static std::string Check(const Descriptor& type, const Message& message) {
+    const bool of_run = std::any_of(message.fields.begin(), message.fields.end(), [](const Field& field) {
+      return field.name == "run" && field.type == "uint32_t" && field.rule == Rule::kId;
+    });
+    if (message.as_is && !(of_run && message.has_struct())) return type.full_name() + ".run does not say whose it is";
     for (const Field& field : message.fields) {
       const std::string name = type.full_name() + "." + field.name;
       const bool number = field.message == nullptr && !field.text && !field.enumeration;

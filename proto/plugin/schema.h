@@ -11,13 +11,19 @@
 //               @least        the text that comes first in byte order, of those that are not empty
 //               @merged       a merged trace has the message even where it is empty
 //               @up_to N      a repeated number with at most N elements: a std::array in the struct
+//               @or_one       0 reads as 1, which the struct has by default
 //   enumerator  @unknown      what a number is read as that the schema does not have; otherwise the enumerator 0
 //   message     @type NAME    the struct is written by hand: wire::NAME of proto/wire/NAME.h, in small letters there
 //               @numbers      its fields are numbers, read where they lie: there is an array of them, by field
 //               @in_place     read where it lies in the file: there is no struct
 //               @records      what a file consists of: the order of its fields is that in which records are applied
+//               @as_is        the library hands it to the recorder as it is (Recorder::Keep)
+//               @kept N       @as_is, and a run's list of them is all that is made of it: those with the same @id are
+//                             one, and the N that come first in the order of their @id are kept. A struct that holds
+//                             the lists is made of all such messages (KeptRecords)
 //
-// Where one field of a message says how it is added up, all but those with @id must say it.
+// Where one field of a message says how it is added up, all but those with @id must say it. A message with @as_is or
+// @kept says in its field `run` (@id) whose it is.
 #ifndef RFINJECT_PROTO_PLUGIN_SCHEMA_H_
 #define RFINJECT_PROTO_PLUGIN_SCHEMA_H_
 
@@ -49,6 +55,7 @@ struct Field {
   const Message* message = nullptr;  // the type, where that is a message
   Rule rule = Rule::kReplace;
   bool merged = false;    // of @merged
+  bool or_one = false;    // of @or_one
   std::string up_to;      // of @up_to
   std::string type;       // of one value in a struct: "uint64_t", "std::string", "Device"
   std::string parameter;  // of a setter: "std::string_view"
@@ -61,7 +68,9 @@ struct Message {
   std::string name;
   std::vector<Field> fields;  // in the order in which they stand in the schema
   std::string by_hand;        // of @type: "wire::Stat"
+  std::string kept;           // of @kept: how many
   bool numbers = false, in_place = false, records = false;
+  bool as_is = false;   // of @as_is or @kept
   bool nested = false;  // in another message
   int last_number = 0;
 
@@ -95,7 +104,8 @@ void PrintWriter(const Message& message, Printer* out);
 void PrintStruct(const Message& message, Printer* out);
 // Of a message with @numbers.
 void PrintNumbers(const Message& message, Printer* out);
-// Of the message with @records: in which order its fields are applied, and how one of them is found.
+// Of the message with @records: in which order its fields are applied, how one of them is found, and what is made of
+// all with @as_is and with @kept.
 void PrintRecords(const Message& message, Printer* out);
 void PrintClean(const Message& message, Printer* out);
 

@@ -10,6 +10,9 @@
 //     texts. Which message has no struct, and how fields are merged, the notes in the schema's comments say
 //     (schema.h);
 //   * the order in which the records of a file are applied, and UseRecord;
+//   * of all records that are merely kept, the lists of a run (KeptRecords), and a variant of all that the library
+//   hands
+//     over as they are (RunRecord);
 //   * CleanChunk and so on, which make every text of protoc's class valid UTF-8.
 #include <google/protobuf/compiler/code_generator.h>
 #include <google/protobuf/compiler/plugin.h>
@@ -29,7 +32,8 @@ void PrintBegin(const Schema& schema, Printer* out) {
       "// Made by protoc-gen-rfinject (proto/plugin/schema_plugin.cc) from $file$. Do not edit.\n"
       "#ifndef RFINJECT_TRACE_SCHEMA_H_\n#define RFINJECT_TRACE_SCHEMA_H_\n\n"
       "#include <algorithm>\n#include <array>\n#include <compare>\n#include <cstddef>\n#include <cstdint>\n"
-      "#include <span>\n#include <string>\n#include <string_view>\n#include <vector>\n\n"
+      "#include <span>\n#include <string>\n#include <string_view>\n#include <tuple>\n#include <type_traits>\n"
+      "#include <variant>\n#include <vector>\n\n"
       "#include \"proto/wire/encoder.h\"\n#include \"proto/wire/saturating_add.h\"\n",
       "file", schema.file);
   for (const auto& message : schema.messages) {
@@ -38,7 +42,17 @@ void PrintBegin(const Schema& schema, Printer* out) {
     for (char& c : header) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     out->Print("#include \"proto/wire/$header$.h\"\n", "header", header);
   }
-  out->Print("#include \"proto/wire/text.h\"\n\nnamespace rfinject::trace {\n");
+  out->Print(
+      "#include \"proto/wire/text.h\"\n\nnamespace rfinject::trace {\n\n"
+      "// How many records of a kind are kept of a run.\n"
+      "template <typename Record>\ninline constexpr size_t kMostKept = 0;\n\n"
+      "// Calls visit(&text) for every text of the message itself.\n"
+      "template <typename Record, typename Visit>\nvoid ForEachText(Record* record, Visit visit) {\n"
+      "  ForEachField(record, [&visit](auto* field) {\n"
+      "    using Field = std::remove_reference_t<decltype(*field)>;\n"
+      "    if constexpr (std::is_same_v<Field, std::string>) visit(field);\n"
+      "    if constexpr (std::is_same_v<Field, std::vector<std::string>>) {\n"
+      "      for (std::string& one : *field) visit(&one);\n    }\n  });\n}\n");
 }
 
 class Plugin : public google::protobuf::compiler::CodeGenerator {

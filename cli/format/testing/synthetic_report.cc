@@ -163,7 +163,8 @@ Report HostileReport() {
       {.class_name = "<Class>", .model = "Evil</script>", .layer = "&<b>", .layers = 2, .ns = 1e6}};
   report.alarms.push_back({"R999", "alarm </ul><script>alert(3)</script> has a value of 1e+19", "an overflow",
                            AlarmPlace{"'single' \"double\"", "where<&>", Phase::kForward, "kernel</code>"}});
-  report.diagnostics.push_back({1, "id", "diagnostic <svg onload=alert(4)>", "remedy \x01\x1b[31m"});
+  report.kept.diagnostic.push_back(
+      {Severity::kWarning, "id", "diagnostic <svg onload=alert(4)>", "remedy \x01\x1b[31m"});
   const char* names[] = {"</script><script>document.title='owned'</script>",
                          "</style></title>--><!-- ]]>",
                          "a&b<c>d\"e'f",

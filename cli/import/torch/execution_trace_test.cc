@@ -27,7 +27,7 @@ uint64_t Sum(const Imported& imported, std::string_view metric, Phase phase, con
 }
 
 std::string Said(const Imported& imported, const std::string& id) {
-  for (const auto& [diagnostic, count] : imported.profile.runs.begin()->second.diagnostics) {
+  for (const DiagnosticInfo& diagnostic : imported.profile.runs.begin()->second.kept.diagnostic) {
     if (diagnostic.id == id) return diagnostic.text;
   }
   return "";

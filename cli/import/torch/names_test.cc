@@ -195,7 +195,7 @@ std::map<std::string, std::string> LayersByKernel(const Imported& imported) {
 }
 
 std::string SaidOf(const Imported& imported, const std::string& id) {
-  for (const auto& [diagnostic, count] : OnlyRun(imported).diagnostics) {
+  for (const DiagnosticInfo& diagnostic : OnlyRun(imported).kept.diagnostic) {
     if (diagnostic.id == id) return diagnostic.text;
   }
   return "";

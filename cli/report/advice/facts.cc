@@ -413,9 +413,9 @@ void FactCollector::AddBeyondUsual(double steps, FactValues* values) const {
 
 void FactCollector::AddGraphBreaks(const Report& report, FactValues* values) const {
   const auto set = [&](Fact fact, std::optional<double> value) { (*values)[static_cast<size_t>(fact)] = value; };
-  set(Fact::kGraphBreaks, static_cast<double>(report.graph_breaks.size()));
-  if (report.graph_breaks.empty()) return;
-  const auto bytes = static_cast<double>(report.graph_breaks.front().second.bytes);  // the largest
+  set(Fact::kGraphBreaks, static_cast<double>(report.kept.graph_break.size()));
+  if (report.kept.graph_break.empty()) return;
+  const auto bytes = static_cast<double>(report.kept.graph_break.front().bytes);  // the largest
   const bool training = report.run.training && !report.validation;
   set(Fact::kBreakBytes, bytes > 0 ? std::optional(bytes) : std::nullopt);
   // Written before the break and read behind it; in training so are the gradients, the other way.

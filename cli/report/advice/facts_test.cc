@@ -208,15 +208,15 @@ TEST_F(Facts, WhatCrossesTheLargestGraphBreak) {
   Add(Phase::kForward, "relu", "aten::relu", "f32[1000]", 8000);
   EXPECT_EQ(Of(Fact::kGraphBreaks), 0);
   EXPECT_EQ(Of(Fact::kBreak), 0);
-  run_->graph_breaks[{.file = "a.py", .line = 3, .function = "", .reason = "print"}] = {.count = 1, .bytes = 0};
+  run_->kept.graph_break.Add({.file = "a.py", .line = 3, .function = "", .reason = "print", .count = 1, .bytes = 0});
   Report report = FoldRun(profile_, *run_, testing::SampleA100(), {});
   EXPECT_FALSE(report.advice.facts[static_cast<size_t>(Fact::kBreakBytes)]) << "nobody said what crosses it";
   constexpr uint64_t kBytes = 100'000'000;
-  run_->graph_breaks[{.file = "b.py", .line = 4, .function = "f", .reason = ""}] = {.count = 2, .bytes = kBytes};
+  run_->kept.graph_break.Add({.file = "b.py", .line = 4, .function = "f", .reason = "", .count = 2, .bytes = kBytes});
   EXPECT_EQ(Of(Fact::kGraphBreaks), 2);
   EXPECT_EQ(Of(Fact::kBreakBytes), kBytes);
   report = FoldRun(profile_, *run_, testing::SampleA100(), {});
-  EXPECT_EQ(report.graph_breaks.front().first.file, "b.py");
+  EXPECT_EQ(report.kept.graph_break.front().file, "b.py");
   // Written and read once in the forward, and as much in the backward.
   const double training = Of(Fact::kBreak);
   const double least = 4.0 * kBytes / testing::SampleA100().dram_bytes_per_s * 1e9;

@@ -36,9 +36,7 @@ Run ValidationOf(const RunState& state) {
   run.step_spans.clear();
   run.memory_peak = {};
   run.step_times.clear();
-  run.diagnostics.clear();
-  run.drops.clear();
-  run.graph_breaks.clear();
+  run.kept = {};
   return run;
 }
 

@@ -2,15 +2,33 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
+#include "cli/trace/apply/errors.h"
 #include "cli/trace/apply/records.h"
 
 namespace rfinject::cli {
+namespace {
+
+// Adds a record that is merely kept (@kept in the schema) to its run's list of them.
+template <typename Message, typename Kept>
+absl::Status Keep(const Message& message, Kept said, const Record& record, State* state) {
+  RunState* run = nullptr;
+  RFINJECT_TRY(state->FindRun(message.run(), record, &run));
+  RFINJECT_TRY(ReadRecord(message, record, &said));
+  said.run = 0;
+  const bool is_new = run->run.kept.Of(said).Add(std::move(said));
+  return is_new ? state->Charge(record.size, record) : absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status Applier::Apply(const Record& record) {
   if (record.number == v1::Chunk::kStatsFieldNumber) return ApplyKeyStats(record, &state_);
-  return trace::UseRecord(*record.chunk, record.number, record.index,
-                          [&](const auto& message) { return cli::Apply(message, record, &state_); });
+  return trace::UseRecord(
+      *record.chunk, record.number, record.index,
+      [&](const auto& message) { return cli::Apply(message, record, &state_); },
+      [&](const auto& message, auto said) { return Keep(message, std::move(said), record, &state_); });
 }
 
 void Applier::Resolve() {

@@ -25,18 +25,6 @@ uint64_t SizeOf(const v1::Run& message, const Record& record) {
   return processes * sizeof(ProcessInfo) + devices * sizeof(DeviceInfo) + 64 * elements + 4 * record.size;
 }
 
-// Merges what a record says into a map's entry. Only the `most` smallest keys are kept (profile.h says why).
-template <typename Map, typename Merge>
-absl::Status Keep(typename Map::key_type key, size_t most, const Merge& merge, const Record& record, State* state,
-                  Map* map) {
-  const auto [it, inserted] = map->try_emplace(std::move(key));
-  merge(&it->second);
-  if (!inserted) return absl::OkStatus();
-  RFINJECT_TRY(state->Charge(record.size, record));
-  if (map->size() > most) map->erase(std::prev(map->end()));
-  return absl::OkStatus();
-}
-
 absl::Status ApplyOwners(const trace::Run& said, const Record& record, State* state) {
   for (const uint32_t id : said.merged.model) {
     const auto [it, inserted] = state->owners.try_emplace(id, said.id);
@@ -166,40 +154,6 @@ absl::Status Apply(const v1::Run& message, const Record& record, State* state) {
   if (!message.has_merged()) return absl::OkStatus();
   RFINJECT_TRY(ApplyOwners(said, record, state));
   return ApplyMerged(std::move(said.merged), record, state, &of);
-}
-
-absl::Status Apply(const v1::Diagnostic& message, const Record& record, State* state) {
-  RunState* run = nullptr;
-  RFINJECT_TRY(state->FindRun(message.run(), record, &run));
-  trace::Diagnostic said;
-  RFINJECT_TRY(ReadRecord(message, record, &said));
-  return Keep(
-      {static_cast<int>(said.severity), std::move(said.id), std::move(said.text), std::move(said.remedy)},
-      kMaxDiagnosticsKept, [&](uint64_t* count) { wire::SaturatingAdd(count, std::max<uint64_t>(said.count, 1)); },
-      record, state, &run->run.diagnostics);
-}
-
-absl::Status Apply(const v1::GraphBreak& message, const Record& record, State* state) {
-  RunState* run = nullptr;
-  RFINJECT_TRY(state->FindRun(message.run(), record, &run));
-  trace::GraphBreak said;
-  RFINJECT_TRY(ReadRecord(message, record, &said));
-  return Keep(
-      {std::move(said.file), said.line, std::move(said.function), std::move(said.reason)}, kMaxGraphBreaksKept,
-      [&](GraphBreakSums* sums) { sums->Merge({.count = said.count, .bytes = said.bytes}); }, record, state,
-      &run->run.graph_breaks);
-}
-
-absl::Status Apply(const v1::Drop& message, const Record& record, State* state) {
-  RunState* run = nullptr;
-  RFINJECT_TRY(state->FindRun(message.run(), record, &run));
-  if (message.count() == 0) return absl::OkStatus();
-  auto& drops = run->run.drops;
-  const auto [it, inserted] = drops.try_emplace(message.what(), 0);
-  wire::SaturatingAdd(&it->second, message.count());
-  if (inserted) RFINJECT_TRY(state->Charge(record.size, record));
-  if (inserted && drops.size() > kMaxDiagnosticsKept) drops.erase(std::prev(drops.end()));
-  return absl::OkStatus();
 }
 
 absl::Status Apply(const v1::End& /*message*/, const Record& /*record*/, State* state) {

@@ -34,8 +34,9 @@ void TakeOut(uint64_t launches, KeyState* key) {
 }
 
 void Say(std::string text, Run* run) {
-  run->diagnostics[{static_cast<int>(trace::Severity::kInfo), "window-cuts-iteration", std::move(text),
-                    "a number of --steps that is a multiple of an iteration's cuts none"}] = 1;
+  run->kept.diagnostic.Add({.id = "window-cuts-iteration",
+                            .text = std::move(text),
+                            .remedy = "a number of --steps that is a multiple of an iteration's cuts none"});
 }
 
 void TakeOutStep(uint64_t step, RunState* of, State* state) {

@@ -1,8 +1,9 @@
 // File: records.h
 //
-// One function for each kind of record: it adds what the record says to the State of its file, and returns damage
-// where the record contradicts itself or what came before. After a failure, which may have come in the middle of a
-// record, the State must not be used any more. The functions of one subject are in one file.
+// One function for each kind of record that is not merely kept (apply.cc has these): it adds what the record says to
+// the State of its file, and returns damage where the record contradicts itself or what came before. After a failure,
+// which may have come in the middle of a record, the State must not be used any more. The functions of one subject
+// are in one file.
 #ifndef RFINJECT_CLI_TRACE_APPLY_RECORDS_H_
 #define RFINJECT_CLI_TRACE_APPLY_RECORDS_H_
 
@@ -17,9 +18,6 @@ namespace rfinject::cli {
 // facts.cc
 absl::Status Apply(const std::string& trace_id, const Record& record, State* state);
 absl::Status Apply(const v1::Run& message, const Record& record, State* state);
-absl::Status Apply(const v1::Diagnostic& message, const Record& record, State* state);
-absl::Status Apply(const v1::GraphBreak& message, const Record& record, State* state);
-absl::Status Apply(const v1::Drop& message, const Record& record, State* state);
 absl::Status Apply(const v1::End& message, const Record& record, State* state);
 // layers.cc
 absl::Status Apply(const v1::Model& message, const Record& record, State* state);
