@@ -90,7 +90,7 @@ def moved(network, version, row):
         yield "backward", "normalised again", flop * elements
         # The backward's factor of each row.
         yield "backward" if flop else "forward", "layer norm: 1/sqrt divided by the width", rows
-        if network == "vit" and flop == 0:
+        if network == "vit" and flop == 0 and version >= (2, 9):
             # The operand is copied into another layout in front of the norm, and both are normalised: one is kept.
             yield "forward", "normalised twice", 2 * elements
     elif row["op"] == "aten::sigmoid_backward":
