@@ -72,6 +72,11 @@ SweepRun MakeRun(const Report& report) {
   return run;
 }
 
+// A run without FLOP is one whose FLOP are not known.
+Cell Intensity(const Sums& sums) {
+  return sums.total_flop() > 0 ? Quotient(sums.total_flop(), sums.dram_bytes()) : Cell();
+}
+
 constexpr auto kSweepColumns = std::to_array<SweepColumn>({
     {{{.name = "source", .help = "measured, estimated or imported.", .kind = Kind::kText},
       [](const SweepRun& r) { return Cell{std::string(SourceName(r.source))}; }}},
@@ -118,7 +123,7 @@ constexpr auto kSweepColumns = std::to_array<SweepColumn>({
        .kind = Kind::kPlain,
        .unit = "FLOP/B",
        .of_counters = true},
-      [](const SweepRun& r) { return Quotient(r.whole.total_flop(), r.whole.dram_bytes()); }},
+      [](const SweepRun& r) { return Intensity(r.whole); }},
      true},
     {{{.name = "gpu_time_per_step_ns", .help = "GPU time of a step.", .kind = Kind::kUnit, .unit = "ns"},
       [](const SweepRun& r) { return KnownCell(r.whole.time_ns() / r.step_count()); }},
@@ -199,7 +204,7 @@ constexpr auto kSweepColumns = std::to_array<SweepColumn>({
        .kind = Kind::kPlain,
        .unit = "FLOP/B",
        .of_counters = true},
-      [](const SweepRun& r) { return Quotient(r.forward.total_flop(), r.forward.dram_bytes()); }}},
+      [](const SweepRun& r) { return Intensity(r.forward); }}},
     {{{.name = "forward_attainable_share",
        .help = "The forward's least time over its GPU time.",
        .kind = Kind::kShare},
