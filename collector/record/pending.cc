@@ -200,7 +200,14 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
   steps_seen_ = training_from_ != 0 ? std::min(finished, training_from_) : finished;
   holds_back_ = training_from_ != 0;
   if (steps_seen_ != before) drained_ = false;
-  if (before == 0 && steps_seen_ > 0 && !window_->LeftOut(0) && !window_->IsNearEnd(0)) step_launches.due.erase(0);
+  if (before == 0 && steps_seen_ > 0) {
+    if (window_->LeftOut(0)) {
+      // What is taken out of a key is as its mean is, so nothing else may have these keys.
+      table.BeginAnew();
+    } else if (!window_->IsNearEnd(0)) {
+      step_launches.due.erase(0);
+    }
+  }
   last = last && !holds_back_;
   batches_seen_ = progress->batches();
   for (size_t early = early_steps_.size(); early > 0; --early) {

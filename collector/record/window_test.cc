@@ -117,21 +117,22 @@ TEST_F(TraceRecorderTest, AStepThatCompilesIsInNoSum) {
   EXPECT_EQ(t.run.process().compiling_steps(), 2u);
 }
 
-// Five launches in two steps of an estimate, of which the writer sees some before the first one ends.
+// Five launches in two steps of an estimate, of which the writer sees some before the first one ends. That of the
+// second step takes 100 times as long.
 void TwoSteps(Recorder& r, bool first_compiles) {
   RunFacts facts;
   facts.source = SourceKind::kEstimated;
   r.UpdateFacts(facts);
   r.Activate();
-  const LaunchRecord record = MakeRecord(r.Intern("k"), 1);
+  const uint32_t kernel = r.Intern("k");
   for (int i = 0; i < 3; ++i) {
-    r.Record(record);
+    r.Record(MakeRecord(kernel, 1));
     r.WriteNow();
   }
   if (first_compiles) r.NoteCompilation();
-  r.Record(record);
+  r.Record(MakeRecord(kernel, 1));
   r.EndStep(1);
-  r.Record(record);
+  r.Record(MakeRecord(kernel, 100));
   r.EndStep(1);
 }
 
@@ -153,6 +154,11 @@ TEST_F(TraceRecorderTest, AFirstStepThatCompilesHasItsLaunchesNamed) {
   const TraceContent t = FinishedTrace();
   EXPECT_EQ(t.MeasuredSteps(), 1u);
   EXPECT_EQ(NamedLaunches(t), t.Launches() - 1);
+  // The reader takes out launches of a key as its mean is. So what is left has a key of its own.
+  ASSERT_THAT(t.keys, SizeIs(2));
+  EXPECT_EQ(t.keys.at(1).launches, NamedLaunches(t));
+  EXPECT_EQ(t.keys.at(2).launches, 1u);
+  EXPECT_TRUE(t.keys.at(2).metrics.begin()->second.sum == 100u);
 }
 
 TEST_F(TraceRecorderTest, AFirstStepThatCompilesNothingIsMeasured) {
