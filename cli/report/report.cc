@@ -22,6 +22,20 @@ Bound BoundOf(const Sums& sums) {
 
 }  // namespace
 
+std::string_view HostTimeName(HostTime of) {
+  switch (of) {
+    case HostTime::kUnknown:
+      return "floor";
+    case HostTime::kGiven:
+      return "given";
+    case HostTime::kByTheClock:
+      return "clock";
+    case HostTime::kThisMachine:
+      return "this machine";
+  }
+  return "";
+}
+
 std::string_view BoundName(Bound bound) {
   switch (bound) {
     case Bound::kUnknown:

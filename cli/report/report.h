@@ -54,6 +54,8 @@ inline constexpr double kLaunchIntervalNs = 10'000;
 // Where a host's time comes from: it is not known, the user gave it, it is that of the run's own steps, or, beside a
 // virtual GPU, that of the machine on which the program ran.
 enum class HostTime : uint8_t { kUnknown, kGiven, kByTheClock, kThisMachine };
+// "floor", since that is what counts where it is not known; "given", "clock", "this machine".
+std::string_view HostTimeName(HostTime of);
 struct LaunchInterval {
   double ns = kLaunchIntervalNs;  // between the launches of two kernels
   HostTime of = HostTime::kUnknown;

@@ -59,9 +59,9 @@ SweepRun MakeRun(const Report& report) {
   run.step_host_ns = report.step_host_ns;
   run.step_ns = report.step_ns;
   run.launch_bound = report.launch_bound();
-  run.host_given = report.step_host_of == HostTime::kGiven;
+  run.step_host_of = report.step_host_of;
   const double time_ns = run.samples_over_wall ? run.wall_ns
-                         : run.host_given      ? run.step_ns * run.step_count()
+                         : run.host_given()    ? run.step_ns * run.step_count()
                                                : run.whole.time_ns();
   if (run.samples > 0 && time_ns > 0) run.samples_per_s = static_cast<double>(run.samples) / time_ns * 1e9;
   run.memory_peak_bytes = report.memory_peak_bytes;
@@ -147,9 +147,7 @@ constexpr auto kSweepColumns = std::to_array<SweepColumn>({
     {{{.name = "host_time_of",
        .help = "Whose time that is: given, or of the machine that the program ran on.",
        .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(r.step_ns <= 0 ? ""
-                                              : r.host_given ? "given"
-                                                             : "this machine"); }}},
+      [](const SweepRun& r) { return TextCell(r.step_ns <= 0 ? "" : HostTimeName(r.step_host_of)); }}},
     {{{.name = "wall_time_per_step_ns", .help = "A step by the clock.", .kind = Kind::kUnit, .unit = "ns"},
       [](const SweepRun& r) { return KnownCell(r.wall_ns / r.step_count()); }}},
     {{{.name = "samples_per_s", .help = "Samples over the time that samples_per_s_over names.", .kind = Kind::kPlain},
@@ -243,7 +241,7 @@ constexpr auto kSweepColumns = std::to_array<SweepColumn>({
       [](const SweepRun& r) {
         return TextCell(r.samples_per_s <= 0  ? ""
                         : r.samples_over_wall ? "wall_time"
-                        : r.host_given        ? "step_time"
+                        : r.host_given()      ? "step_time"
                                               : "gpu_time");
       }}},
     {{{.name = "bound",

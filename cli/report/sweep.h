@@ -38,7 +38,9 @@ struct SweepRun : SweepName {
   // For a step of an estimate: the host's time for its launches, and what it takes by the clock; 0: unknown. Whether
   // the user gave the host's time; else it is that of the machine that a virtual GPU's program ran on.
   double step_host_ns = 0, step_ns = 0;
-  bool launch_bound = false, host_given = false;
+  bool launch_bound = false;
+  HostTime step_host_of = HostTime::kUnknown;
+  bool host_given() const { return step_host_of == HostTime::kGiven; }
   // Samples over GPU time for estimates and imports, whose wall time is another machine's or unknown (over step_ns
   // where the host's time is given); over wall time for measurements. 0: unknown.
   double samples_per_s = 0;

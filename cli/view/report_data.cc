@@ -68,19 +68,6 @@ Data PmSamplingData(const Report& report) {
   return data;
 }
 
-std::string_view LaunchIntervalName(HostTime of) {
-  switch (of) {
-    case HostTime::kGiven:
-      return "given";
-    case HostTime::kByTheClock:
-      return "clock";
-    case HostTime::kThisMachine:
-    case HostTime::kUnknown:
-      break;
-  }
-  return "floor";
-}
-
 Data SummaryData(const Report& report) {
   const StepWaits& waits = report.waits;
   Data data = Data::Object();
@@ -98,12 +85,12 @@ Data SummaryData(const Report& report) {
         .Add("step_time_ns", Cell{report.step_ns})
         .Add("step_bound", report.launch_bound() ? "launch" : "GPU")
         .Add("step_gpu_waits_share", Cell{report.gpu_waits_share})
-        .Add("step_host_of", report.step_host_of == HostTime::kGiven ? "given" : "this machine");
+        .Add("step_host_of", HostTimeName(report.step_host_of));
   }
   data.Add("shortest_launch_ns", Cell{report.shortest_launch_ns})
       .Add("launch_floor_ns", Cell{report.launch_floor_ns})
       .Add("launch_interval_ns", Cell{report.launch_interval.ns})
-      .Add("launch_interval_of", LaunchIntervalName(report.launch_interval.of));
+      .Add("launch_interval_of", HostTimeName(report.launch_interval.of));
   if (!report.own_calibration.empty()) data.Add("own_calibration", report.own_calibration);
   data.Add("memory_peak_bytes", KnownCount(report.memory_peak_bytes))
       .Add("pm_sampling", PmSamplingData(report))

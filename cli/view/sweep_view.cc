@@ -122,7 +122,7 @@ Section WholeSection(const Sweep& sweep, const SweepGroup& group) {
     return std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return has(sweep.runs[i]); });
   };
   const bool alarms = any_run([](const SweepRun& run) { return !run.alarm_ids.empty(); });
-  const bool host = any_run([](const SweepRun& run) { return run.host_given; });
+  const bool host = any_run([](const SweepRun& run) { return run.host_given(); });
   const bool memory = any_run([](const SweepRun& run) { return run.memory_peak_bytes > 0; });
   Section section{.id = "runs"};
   section.heading = "On " + group.gpu + ", " + std::string(SourceName(group.source)) + ": " +

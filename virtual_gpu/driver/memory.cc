@@ -160,26 +160,32 @@ void MarkWritten(uintptr_t address, size_t bytes) {
   }
 }
 
-// Makes what lies there zeros again, and gives the pages back.
+void ClearPages(uintptr_t begin, size_t bytes) {
+  const uintptr_t first_page = RoundUp(begin, kPage);
+  const uintptr_t last_page = (begin + bytes) / kPage * kPage;
+  // To give a few pages back, and to get them again, takes longer than to fill them.
+  constexpr uintptr_t kFewBytes = 32 << 10;
+  if (first_page + kFewBytes >= last_page) {
+    memset(reinterpret_cast<void*>(begin), 0, bytes);
+    return;
+  }
+  memset(reinterpret_cast<void*>(begin), 0, first_page - begin);
+  madvise(reinterpret_cast<void*>(first_page), last_page - first_page, MADV_DONTNEED);
+  memset(reinterpret_cast<void*>(last_page), 0, begin + bytes - last_page);
+}
+
+// Makes what lies there zeros again, and gives the pages back. Every tensor that torch allocates goes through it.
 void Clear(uintptr_t address, size_t bytes) {
   while (bytes > 0) {
-    const size_t length = ForParts(address, bytes, [](uintptr_t begin, size_t part, bool written) {
-      if (!written) return;
-      const uintptr_t first_page = RoundUp(begin, kPage);
-      const uintptr_t last_page = (begin + part) / kPage * kPage;
-      // To give a few pages back, and to get them again, takes longer than to fill them.
-      constexpr uintptr_t kFewBytes = 32 << 10;
-      if (first_page + kFewBytes >= last_page) {
-        memset(reinterpret_cast<void*>(begin), 0, part);
-        return;
-      }
-      memset(reinterpret_cast<void*>(begin), 0, first_page - begin);
-      madvise(reinterpret_cast<void*>(first_page), last_page - first_page, MADV_DONTNEED);
-      memset(reinterpret_cast<void*>(last_page), 0, begin + part - last_page);
-    });
-    if (length == 0) return;
     const auto at = Find(address);
-    at->second.written.Forget(address - at->first, length);
+    if (at == Blocks().end()) return;
+    auto& [begin, block] = *at;
+    const size_t offset = address - begin;
+    const size_t length = std::min(bytes, block.bytes - offset);
+    block.written.ForParts(offset, length, [from = begin](size_t part, size_t part_bytes, bool written) {
+      if (written) ClearPages(from + part, part_bytes);
+    });
+    block.written.Forget(offset, length);
     address += length;
     bytes -= length;
   }
