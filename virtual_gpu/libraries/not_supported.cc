@@ -9,7 +9,7 @@
 #include "virtual_gpu/symbols/cudart.inc"
 #undef RFINJECT_NOT_SUPPORTED
 #undef RFINJECT_STUB_MISSING
-#define RFINJECT_STUB_MISSING ::rfinject::virtual_gpu::StubMissing
+#define RFINJECT_STUB_MISSING rfinject_virtual_gpu_missing
 
 #define RFINJECT_NOT_SUPPORTED 15  // CUBLAS_STATUS_NOT_SUPPORTED
 #include "virtual_gpu/symbols/cublas.inc"

@@ -33,16 +33,24 @@ struct StubChannels {
 
 constexpr const char* kStubText = "not supported on rfinject's virtual GPU";
 
-// Returns `status`, after one line that names the function.
-inline int StubMissing(const char* name, int status) { return rfinject_virtual_gpu_missing(name, status); }
-
 }  // namespace rfinject::virtual_gpu
 
 // SYMBOL(kind, name): the kinds are those of read_headers.py.
 #define SYMBOL(kind, name) RFINJECT_STUB_##kind(name)
+// A function and its siblings (FORMS in read_headers.py).
+#define SYMBOL_64(kind, name) SYMBOL(kind, name) SYMBOL(kind, name##_64)
+#define SYMBOL_ptsz(kind, name) SYMBOL(kind, name) SYMBOL(kind, name##_ptsz)
+#define SYMBOL_ptds(kind, name) SYMBOL(kind, name) SYMBOL(kind, name##_ptds)
+#define SYMBOL_P(kind, name) SYMBOL(kind, name) SYMBOL(kind, p##name)
+#define SYMBOLS_SD(kind, before, behind) SYMBOL(kind, before##S##behind) SYMBOL(kind, before##D##behind)
+#define SYMBOLS_CZ(kind, before, behind) SYMBOL(kind, before##C##behind) SYMBOL(kind, before##Z##behind)
+#define SYMBOLS_SDCZ(kind, before, behind) SYMBOLS_SD(kind, before, behind) SYMBOLS_CZ(kind, before, behind)
+#define SYMBOLS_SD_64(kind, before, behind) SYMBOLS_SD(kind, before, behind) SYMBOLS_SD(kind, before, behind##_64)
+#define SYMBOLS_CZ_64(kind, before, behind) SYMBOLS_CZ(kind, before, behind) SYMBOLS_CZ(kind, before, behind##_64)
+#define SYMBOLS_SDCZ_64(kind, before, behind) SYMBOLS_SDCZ(kind, before, behind) SYMBOLS_SDCZ(kind, before, behind##_64)
 
 // RFINJECT_STUB_MISSING(name, status) reports the name and returns the status.
-#define RFINJECT_STUB_MISSING ::rfinject::virtual_gpu::StubMissing
+#define RFINJECT_STUB_MISSING rfinject_virtual_gpu_missing
 #define RFINJECT_STUB_Status(name) \
   RFINJECT_STUB int name() { return RFINJECT_STUB_MISSING(#name, RFINJECT_NOT_SUPPORTED); }
 #define RFINJECT_STUB_VALUE(type, name, ...)              \
