@@ -42,8 +42,6 @@ CUcontext Primary(int device) {
   return context;
 }
 
-bool IsDevice(CUdevice device) { return device >= 0 && device < TheBoard().devices; }
-
 std::atomic<bool> g_in_use{false};
 
 constexpr size_t kLimitCount = sizeof(CUctx_st::limits) / sizeof(size_t);
@@ -157,6 +155,4 @@ RFINJECT_CUDA cuCtxDisablePeerAccess(CUcontext) { return CUDA_SUCCESS; }
 RFINJECT_CUDA cuProfilerStart() { return CUDA_SUCCESS; }
 RFINJECT_CUDA cuProfilerStop() { return CUDA_SUCCESS; }
 
-extern "C" __attribute__((visibility("default"))) int rfinject_virtual_gpu_in_use() {
-  return g_in_use.load(std::memory_order_acquire) ? 1 : 0;
-}
+RFINJECT_DOOR int rfinject_virtual_gpu_in_use() { return g_in_use.load(std::memory_order_acquire) ? 1 : 0; }

@@ -13,8 +13,6 @@ using namespace rfinject::virtual_gpu;
 
 namespace {
 
-void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
 // What an operator reads of its own kernels' results (rfinject_virtual_gpu_answer).
 constinit thread_local bool t_answers = false;
 constinit thread_local int64_t t_answer = 0;
@@ -75,14 +73,14 @@ CUresult Fill(CUdeviceptr address, unsigned value, size_t value_bytes, size_t co
   CUstream real = RealStream(stream);
   if (real->recording != nullptr) {
     CUgraphNode node = Capture(real, CU_GRAPH_NODE_TYPE_MEMSET);
-    node->to = reinterpret_cast<void*>(address);
+    node->to = Pointer(address);
     node->value = value;
     node->value_bytes = value_bytes;
     node->bytes = count;
     return CUDA_SUCCESS;
   }
   OccupyUntold(real, FillNs(count * value_bytes));
-  FillBytes(reinterpret_cast<void*>(address), value, value_bytes, count);
+  FillBytes(Pointer(address), value, value_bytes, count);
   return CUDA_SUCCESS;
 }
 
@@ -194,12 +192,12 @@ RFINJECT_CUDA cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUs
                 [&] { return Fill(to, value, 4, count, stream); });
 }
 
-extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_answer(const int64_t* value) {
+RFINJECT_DOOR void rfinject_virtual_gpu_answer(const int64_t* value) {
   t_answers = value != nullptr;
   if (value != nullptr) t_answer = *value;
 }
 
-extern "C" __attribute__((visibility("default"))) int rfinject_virtual_gpu_answered(int64_t* value) {
+RFINJECT_DOOR int rfinject_virtual_gpu_answered(int64_t* value) {
   if (t_answers) *value = t_answer;
   return t_answers ? 1 : 0;
 }

@@ -8,8 +8,6 @@ using namespace rfinject::virtual_gpu;
 
 namespace {
 
-bool IsDevice(CUdevice device) { return device >= 0 && device < TheBoard().devices; }
-
 // Each device has a bus number of its own, as in a machine with several.
 constexpr int kFirstBus = 4;
 

@@ -9,12 +9,13 @@ using namespace rfinject::virtual_gpu;
 
 namespace {
 
-CUgraphNode AddNode(CUgraph graph, CUgraphNodeType type, const CUgraphNode* dependencies, size_t count) {
+// Runs are in the order in which nodes were added, which respects their dependencies: captured nodes' always does,
+// and cuGraphAdd… wants those that a node depends on to be there. So dependencies are not kept.
+CUgraphNode AddNode(CUgraph graph, CUgraphNodeType type) {
   const Lock lock(StateLock());
   graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
   CUgraphNode node = graph->nodes.back().get();
   node->type = type;
-  if (dependencies != nullptr) node->dependencies.assign(dependencies, dependencies + count);
   TellNode(RFINJECT_VIRTUAL_NODE_CREATED, graph, node);
   return node;
 }
@@ -39,14 +40,11 @@ void Fill(CUgraphExec exec, CUgraph graph) {
   }
 }
 
-// Nodes were added in an order that respects their dependencies: captured ones always are, and cuGraphAdd… wants the
-// ones before it to be there.
 CUresult Instantiate(CUgraphExec* exec, CUgraph graph) {
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock(StateLock());
   auto made = std::make_unique<CUgraphExec_st>();
   Fill(made.get(), graph);
-  made->device = Current() != nullptr ? Current()->device : 0;
   *exec = made.release();
   return CUDA_SUCCESS;
 }
@@ -114,26 +112,25 @@ RFINJECT_CUDA cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   *type = node->type;
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
-  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_EMPTY, dependencies, count);
+RFINJECT_CUDA cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t) {
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_EMPTY);
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+RFINJECT_CUDA cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
                                    const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_KERNEL, dependencies, count);
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_KERNEL);
   SetKernel(*node, *parameters);
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+RFINJECT_CUDA cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
                                  const CUDA_HOST_NODE_PARAMS* parameters) {
-  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_HOST, dependencies, count);
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_HOST);
   (*node)->host = parameters->fn;
   (*node)->host_data = parameters->userData;
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
-                                       size_t count, CUgraph child) {
-  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, count);
+RFINJECT_CUDA cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t, CUgraph child) {
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_GRAPH);
   (*node)->child = child;
   return CUDA_SUCCESS;
 }
@@ -181,12 +178,7 @@ namespace {
 CUresult LaunchAll(CUgraphExec exec, CUstream handle) {
   CUstream stream = RealStream(handle);
   if (stream->recording != nullptr) {
-    for (const CUgraphNode_st& node : exec->nodes) {
-      const std::vector<CUgraphNode> before = stream->tail;
-      CUgraphNode copy = Capture(stream, node.type);
-      *copy = node;  // with what was told of it
-      copy->dependencies = before;
-    }
+    for (const CUgraphNode_st& node : exec->nodes) *Capture(stream, node.type) = node;  // with what was told of it
     ForgetCaptured();
     return CUDA_SUCCESS;
   }

@@ -217,8 +217,6 @@ void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
   }
 }
 
-void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
 bool PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   const Lock lock(StateLock());
   const auto at = Find(address);
@@ -520,9 +518,7 @@ RFINJECT_CUDA cuMemUnmap(CUdeviceptr address, size_t bytes) {
 }
 RFINJECT_CUDA cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
 
-extern "C" __attribute__((visibility("default"))) uint64_t rfinject_virtual_gpu_written(uint64_t address,
-                                                                                        size_t bytes,
-                                                                                        size_t* length) {
+RFINJECT_DOOR uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* length) {
   const Lock lock(StateLock());
   uint64_t found = 0;
   *length = 0;
@@ -538,19 +534,18 @@ extern "C" __attribute__((visibility("default"))) uint64_t rfinject_virtual_gpu_
   }
   return found;
 }
-extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes) {
+RFINJECT_DOOR void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes) {
   const Lock lock(StateLock());
   Clear(address, bytes);
   ForgetKnown(address, bytes);
   NoteNew(address, bytes);
 }
 
-extern "C" __attribute__((visibility("default"))) int rfinject_virtual_gpu_known(uint64_t address, size_t bytes) {
+RFINJECT_DOOR int rfinject_virtual_gpu_known(uint64_t address, size_t bytes) {
   const Lock lock(StateLock());
   return IsKnown(address, bytes) ? 1 : 0;
 }
-extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_computed(uint64_t address, size_t bytes,
-                                                                                     int known) {
+RFINJECT_DOOR void rfinject_virtual_gpu_computed(uint64_t address, size_t bytes, int known) {
   const Lock lock(StateLock());
   if (!OnDevice(address)) return;
   MarkWritten(address, bytes);
@@ -560,7 +555,7 @@ extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_comp
     ForgetKnown(address, bytes);
   }
 }
-extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_changed(uint64_t address, size_t bytes) {
+RFINJECT_DOOR void rfinject_virtual_gpu_changed(uint64_t address, size_t bytes) {
   if (!MayBeKnown(address, bytes)) return;
   const Lock lock(StateLock());
   ForgetKnown(address, bytes);

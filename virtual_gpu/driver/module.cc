@@ -325,7 +325,7 @@ RFINJECT_CUDA cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuui
   return CUDA_SUCCESS;
 }
 
-extern "C" __attribute__((visibility("default"))) void* rfinject_virtual_gpu_named_kernel(const char* name) {
+RFINJECT_DOOR void* rfinject_virtual_gpu_named_kernel(const char* name) {
   static CUlib_st* const library = [] {
     auto* made = new CUlib_st;
     made->image.sm = TheBoard().sm();

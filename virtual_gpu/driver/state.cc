@@ -183,8 +183,6 @@ void SayOnce(const std::string& text) {
 
 using namespace rfinject::virtual_gpu;
 
-#define RFINJECT_DOOR extern "C" __attribute__((visibility("default")))
-
 RFINJECT_DOOR void rfinject_virtual_gpu_start(const rfinject_virtual_board* given) {
   const Lock lock(StateLock());
   Board& board = TheBoard();

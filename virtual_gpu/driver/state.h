@@ -21,7 +21,9 @@
 #include "virtual_gpu/driver/image.h"
 #include "virtual_gpu/virtual_gpu.h"
 
-#define RFINJECT_CUDA extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
+// Before what other libraries call: the functions of virtual_gpu.h, and CUDA's.
+#define RFINJECT_DOOR extern "C" __attribute__((visibility("default")))
+#define RFINJECT_CUDA RFINJECT_DOOR CUresult CUDAAPI
 
 namespace rfinject::virtual_gpu {
 
@@ -38,6 +40,7 @@ struct Board {
 };
 // The board of all virtual devices.
 Board& TheBoard();
+inline bool IsDevice(CUdevice device) { return device >= 0 && device < TheBoard().devices; }
 
 // What CUDA's programming guide says of a compute capability ("Technical Specifications per Compute Capability").
 struct ChipLimits {
@@ -62,6 +65,7 @@ CUstream RealStream(CUstream stream);
 // Allocates memory of a device, for variables of modules, as cuMemAlloc does for the current one.
 CUresult AllocateOn(int device, size_t bytes, CUdeviceptr* address);
 
+inline void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 bool IsDeviceMemory(const void* address);
 // Whether only a kernel could have written what a device has there, because the host did not.
 bool HoldsResults(const void* address, size_t bytes);
@@ -191,7 +195,6 @@ struct CUfunc_st {
 
 struct CUgraphNode_st {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  std::vector<CUgraphNode> dependencies;
   // A kernel.
   CUfunction function = nullptr;
   unsigned grid[3] = {}, block[3] = {}, shared = 0;
@@ -223,7 +226,6 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
   std::vector<CUgraphNode_st> nodes;
-  int device = 0;
 };
 
 namespace rfinject::virtual_gpu {
@@ -247,8 +249,6 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-  CUcontext context = nullptr;
-  unsigned flags = 0;
   bool recorded = false;
   uint64_t at = 0;
   std::shared_ptr<rfinject::virtual_gpu::Recording> recording;

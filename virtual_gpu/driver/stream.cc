@@ -114,7 +114,6 @@ CUgraphNode Capture(CUstream stream, CUgraphNodeType type) {
   graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
   CUgraphNode node = graph->nodes.back().get();
   node->type = type;
-  node->dependencies = stream->tail;
   node->cost = NewNodeCost();
   stream->tail = {node};
   TellNode(RFINJECT_VIRTUAL_NODE_CREATED, graph, node);
@@ -202,7 +201,7 @@ RFINJECT_CUDA cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
 // PyTorch 2.6 looks for the name without a suffix, which is that of the first form; the arguments are the same.
 #undef cuStreamWriteValue32
 RFINJECT_CUDA cuStreamWriteValue32_v2(CUstream, CUdeviceptr address, cuuint32_t value, unsigned) {
-  FillBytes(reinterpret_cast<void*>(address), value, sizeof value, 1);
+  FillBytes(Pointer(address), value, sizeof value, 1);
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
@@ -273,11 +272,9 @@ RFINJECT_CUDA cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 
-RFINJECT_CUDA cuEventCreate(CUevent* event, unsigned flags) {
+RFINJECT_CUDA cuEventCreate(CUevent* event, unsigned) {
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *event = new CUevent_st;
-  (*event)->context = Current();
-  (*event)->flags = flags;
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuEventDestroy(CUevent event) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "virtual_gpu/libraries/cudnn_descriptors.h"
-#include "virtual_gpu/libraries/cudnn_handle.h"
 #include "virtual_gpu/libraries/launch.h"
 
 using namespace rfinject::virtual_gpu;

@@ -1,13 +1,18 @@
 // File: cudnn_descriptors.h
 //
-// What stands behind every descriptor of cuDNN's older interface: it keeps what it is told.
+// What stands behind cuDNN's handles, and behind every descriptor of its older interface: it keeps what it is told.
 #ifndef RFINJECT_VIRTUAL_GPU_LIBRARIES_CUDNN_DESCRIPTORS_H_
 #define RFINJECT_VIRTUAL_GPU_LIBRARIES_CUDNN_DESCRIPTORS_H_
 
+#include <cuda.h>
 #include <cudnn.h>
 #include <stdint.h>
 
 #include <vector>
+
+struct cudnnContext {
+  CUstream stream = nullptr;
+};
 
 namespace rfinject::virtual_gpu {
 

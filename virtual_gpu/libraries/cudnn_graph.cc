@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "virtual_gpu/libraries/cudnn_descriptors.h"
-#include "virtual_gpu/libraries/cudnn_handle.h"
 #include "virtual_gpu/libraries/launch.h"
 
 using namespace rfinject::virtual_gpu;

@@ -9,7 +9,6 @@
 #include <array>
 
 #include "virtual_gpu/libraries/cudnn_descriptors.h"
-#include "virtual_gpu/libraries/cudnn_handle.h"
 #include "virtual_gpu/libraries/launch.h"
 
 using namespace rfinject::virtual_gpu;
