@@ -5,59 +5,22 @@
 #define RFINJECT_CLI_IMPORT_TORCH_EVENT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cli/import/torch/recording.h"
 
 namespace rfinject::cli {
 
-// The keys of an event and of its arguments that are read. Dialects differ in capitals only.
-enum class Field : uint8_t {
-  kOther,
-  kPhase,
-  kCategory,
-  kName,
-  kProcess,
-  kThread,
-  kTime,
-  kDuration,
-  kArguments,
-  kExternalId,
-  kCorrelation,
-  kSequence,
-  kDims,
-  kTypes,
-  kStrides,
-  kValues,
-  kDevice,
-  kStream,
-  kGrid,
-  kBlock,
-  kShared,
-  kAllocated,
-  kDeviceType,
-};
-
-// The field of an event, and of its "args"; kOther for what is not read.
-Field EventField(std::string_view key);
-Field ArgumentField(std::string_view key);
-
-// "1414456661803.68" microseconds as nanoseconds, exactly; further digits are cut. False for what is no number, or
-// for one that 64 bits cannot hold.
-bool ParseMicroseconds(std::string_view text, int64_t* ns);
-// The whole number that a text is, also one written as a real; 0 of everything else. The second has at most 32 bits.
-uint64_t Unsigned(std::string_view text);
-uint32_t Unsigned32(std::string_view text);
-
 // One event, as far as it is read.
 struct TorchEvent {
   std::string phase, category, name, process, thread;
   std::string dims, types, strides, values, grid, block;  // lists as compact JSON
-  int64_t start = 0, duration = 0;
-  bool has_time = false, has_duration = false;
+  std::optional<int64_t> start, duration;                 // ns
   uint64_t external_id = 0, correlation = 0, allocated = 0;
   int64_t sequence = TorchSpan::kNone;
   uint32_t device = 0, stream = 0, shared_bytes = 0, device_type = 0;
@@ -69,13 +32,30 @@ struct TorchEvent {
       text->clear();
     }
     metrics.clear();
-    start = duration = 0;
-    has_time = has_duration = false;
+    start.reset();
+    duration.reset();
     external_id = correlation = allocated = 0;
     sequence = TorchSpan::kNone;
     device = stream = shared_bytes = device_type = 0;
   }
 };
+
+// A key of an event or of its "args" that is read, and where its value goes; the texts of "args" are lists.
+struct TorchField {
+  std::string_view key;
+  std::variant<std::monostate, std::string TorchEvent::*, std::optional<int64_t> TorchEvent::*,
+               uint64_t TorchEvent::*, int64_t TorchEvent::*, uint32_t TorchEvent::*>
+      member;
+};
+// The field of an event, and of its "args"; null for what is not read. Dialects differ in capitals only.
+const TorchField* EventField(std::string_view key);
+const TorchField* ArgumentField(std::string_view key);
+// Reads a value that is neither list nor object.
+void SetField(const TorchField& field, std::string_view text, TorchEvent* event);
+
+// The whole number that a text is, also one written as a real; 0 of everything else. The second has at most 32 bits.
+uint64_t Unsigned(std::string_view text);
+uint32_t Unsigned32(std::string_view text);
 
 }  // namespace rfinject::cli
 

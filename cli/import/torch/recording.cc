@@ -144,7 +144,7 @@ class Builder {
     } else if (category == "gpu_memset" || category == "Memset") {
       AddActivity(event, TorchActivity::Kind::kSet);
     } else if (category == "cuda_profiler_range") {
-      recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.start, event.metrics});
+      recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.start.value_or(0), event.metrics});
     } else if ((category.ends_with("_ccp_events") || category == "privateuse1_runtime") &&
                recording_.other_gpus.size() < kMostOtherGpus) {
       ++recording_.other_gpus[category];
@@ -153,8 +153,8 @@ class Builder {
 
  private:
   static bool EndOf(const TorchEvent& event, int64_t* end) {
-    return event.has_time && event.has_duration && event.duration >= 0 &&
-           !__builtin_add_overflow(event.start, event.duration, end);
+    return event.start && event.duration && *event.duration >= 0 &&
+           !__builtin_add_overflow(*event.start, *event.duration, end);
   }
   uint32_t Thread(const TorchEvent& event) {
     return recording_.threads.NumberOf(absl::StrCat(event.process, "/", event.thread));
@@ -163,7 +163,7 @@ class Builder {
   void AddSpan(const TorchEvent& event, TorchSpan::Kind kind) {
     TorchSpan span;
     if (!EndOf(event, &span.end)) return;
-    span.start = event.start;
+    span.start = *event.start;
     span.sequence = event.sequence;
     span.external_id = event.external_id;
     span.thread = Thread(event);
@@ -183,7 +183,7 @@ class Builder {
   void AddCall(const TorchEvent& event) {
     TorchCall call;
     if (!EndOf(event, &call.end)) return;
-    call.start = event.start;
+    call.start = *event.start;
     call.correlation = event.correlation;
     call.thread = Thread(event);
     call.name = recording_.texts.NumberOf(event.name);
@@ -204,8 +204,8 @@ class Builder {
     launch.block = Dimensions(event.block);
     const auto [known, is_new] = launches_.try_emplace(launch, static_cast<uint32_t>(recording_.launches.size()));
     if (is_new) recording_.launches.push_back(launch);
-    recording_.all_activities.Add({.start = event.start,
-                                   .duration = event.duration,
+    recording_.all_activities.Add({.start = *event.start,
+                                   .duration = *event.duration,
                                    .correlation = event.correlation,
                                    .external_id = event.external_id,
                                    .launch = known->second,
@@ -248,7 +248,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       field_ = EventField(key);
     } else if (depth_ == 4 && in_arguments_) {
       field_ = ArgumentField(key);
-      if (field_ == Field::kOther && event_.category == "cuda_profiler_range") metric_.assign(key);
+      if (field_ == nullptr && event_.category == "cuda_profiler_range") metric_.assign(key);
     }
     return true;
   }
@@ -274,12 +274,12 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
         Capture(&distributed_);
       } else if (in_events_ && depth_ == 3 && bracket == '{') {
         event_.Clear();
-        field_ = Field::kOther;
-      } else if (in_events_ && depth_ == 4 && field_ == Field::kArguments && bracket == '{') {
+        field_ = nullptr;
+      } else if (in_events_ && depth_ == 4 && field_ != nullptr && field_->key == "args" && bracket == '{') {
         in_arguments_ = true;
-        field_ = Field::kOther;
+        field_ = nullptr;
       } else if (in_arguments_ && depth_ == 5) {
-        Capture(ListOf(field_));
+        Capture(ListOfField());
       }
     }
     if (capture_ != nullptr) {
@@ -302,7 +302,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       }
     } else if (in_arguments_ && depth_ == 4) {
       in_arguments_ = false;
-      field_ = Field::kOther;
+      field_ = nullptr;
     } else if (in_events_ && depth_ == 3) {
       full_ = builder_.full();
       if (full_) return false;
@@ -331,94 +331,26 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       recording_.base_unix_ns = static_cast<int64_t>(std::min<uint64_t>(Unsigned(text), INT64_MAX));
     }
     if (!in_events_) return true;
-    if (depth_ == 3) TakeOfEvent(text);
+    if (depth_ == 3 && field_ != nullptr) SetField(*field_, text, &event_);
     if (depth_ == 4 && in_arguments_) TakeOfArguments(text, quoted);
     return true;
   }
 
-  void TakeOfEvent(std::string_view text) {
-    switch (field_) {
-      case Field::kPhase:
-        event_.phase.assign(text.substr(0, kLongestId));
-        break;
-      case Field::kCategory:
-        event_.category.assign(text.substr(0, kLongestId));
-        break;
-      case Field::kName:
-        event_.name.assign(text.substr(0, kLongestOperands));
-        break;
-      case Field::kProcess:
-        event_.process.assign(text.substr(0, kLongestId));
-        break;
-      case Field::kThread:
-        event_.thread.assign(text.substr(0, kLongestId));
-        break;
-      case Field::kTime:
-        event_.has_time = ParseMicroseconds(text, &event_.start);
-        break;
-      case Field::kDuration:
-        event_.has_duration = ParseMicroseconds(text, &event_.duration);
-        break;
-      default:
-        break;
-    }
+  // The member of the event that the field's list goes to; null where it has none.
+  std::string* ListOfField() {
+    if (field_ == nullptr) return nullptr;
+    const auto* member = std::get_if<std::string TorchEvent::*>(&field_->member);
+    return member != nullptr ? &(event_.**member) : nullptr;
   }
 
   void TakeOfArguments(std::string_view text, bool quoted) {
-    switch (field_) {
-      case Field::kExternalId:
-        event_.external_id = Unsigned(text);
-        break;
-      case Field::kCorrelation:
-        event_.correlation = Unsigned(text);
-        break;
-      case Field::kSequence:
-        event_.sequence = static_cast<int64_t>(std::min<uint64_t>(Unsigned(text), INT64_MAX));
-        break;
-      case Field::kDevice:
-        event_.device = Unsigned32(text);
-        break;
-      case Field::kStream:
-        event_.stream = Unsigned32(text);
-        break;
-      case Field::kShared:
-        event_.shared_bytes = Unsigned32(text);
-        break;
-      case Field::kAllocated:
-        event_.allocated = Unsigned(text);
-        break;
-      case Field::kDeviceType:
-        event_.device_type = Unsigned32(text);
-        break;
-      case Field::kOther:
-        if (!quoted && !metric_.empty() && event_.metrics.size() < kMostMetrics) {
-          double value = 0;
-          if (ParseNumber(text, &value)) event_.metrics.emplace_back(recording_.texts.NumberOf(metric_), value);
-        }
-        break;
-      default:
-        break;
+    double value = 0;
+    if (field_ != nullptr) {
+      if (ListOfField() == nullptr) SetField(*field_, text, &event_);
+    } else if (!quoted && !metric_.empty() && event_.metrics.size() < kMostMetrics && ParseNumber(text, &value)) {
+      event_.metrics.emplace_back(recording_.texts.NumberOf(metric_), value);
     }
     metric_.clear();
-  }
-
-  std::string* ListOf(Field field) {
-    switch (field) {
-      case Field::kDims:
-        return &event_.dims;
-      case Field::kTypes:
-        return &event_.types;
-      case Field::kStrides:
-        return &event_.strides;
-      case Field::kValues:
-        return &event_.values;
-      case Field::kGrid:
-        return &event_.grid;
-      case Field::kBlock:
-        return &event_.block;
-      default:
-        return nullptr;
-    }
   }
 
   void Capture(std::string* into) {
@@ -443,7 +375,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     Append(absl::StrCat("\"", clean, "\""));
   }
 
-  static constexpr size_t kLongestId = 256, kMostMetrics = 1024;
+  static constexpr size_t kMostMetrics = 1024;
   CleanStream& stream_;
   TorchRecording& recording_;
   Builder builder_;
@@ -451,7 +383,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   std::string member_, metric_, devices_, distributed_;
   std::string* capture_ = nullptr;
   uint64_t depth_ = 0, capture_depth_ = 0;
-  Field field_ = Field::kOther;
+  const TorchField* field_ = nullptr;  // of the key that was read last
   bool in_events_ = false, in_arguments_ = false, found_events_ = false, fresh_ = true, full_ = false;
 };
 
