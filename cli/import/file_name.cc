@@ -1,18 +1,14 @@
 #include "cli/import/file_name.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "absl/strings/ascii.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
 namespace {
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
+std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
 bool IsSeparator(char c) { return c == '_' || c == '-' || c == '.' || c == ' '; }
 

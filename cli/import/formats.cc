@@ -30,25 +30,17 @@ constexpr std::string_view kCsv[] = {".csv"};
 constexpr std::string_view kSqlite[] = {".sqlite"};
 constexpr std::string_view kTorch[] = {".json.gz", ".json", ".json.zip"};
 
-bool IsNcuCsv(std::string_view bytes, std::string_view /*unpacked*/) {
-  return bytes.find("\"Kernel Name\"") != std::string_view::npos;
-}
-bool IsSqlite(std::string_view bytes, std::string_view /*unpacked*/) { return bytes.starts_with("SQLite format 3"); }
-bool IsTorchRecording(std::string_view /*bytes*/, std::string_view unpacked) {
-  return LooksLikeTorchRecording(unpacked);
-}
-
-bool IsExecutionTrace(std::string_view /*bytes*/, std::string_view unpacked) {
-  return LooksLikeExecutionTrace(unpacked);
-}
+bool IsNcuCsv(std::string_view bytes) { return bytes.find("\"Kernel Name\"") != std::string_view::npos; }
+bool IsSqlite(std::string_view bytes) { return bytes.starts_with("SQLite format 3"); }
 
 constexpr ImportFormat kFormats[] = {
-    {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, IsNcuCsv, ImportNcuCsv},
-    {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, IsSqlite, ImportNsysSqlite},
-    {"torch", "a recording of torch.profiler (JSON, .gz or .zip)", kTorch, true, IsTorchRecording,
+    {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, false, IsNcuCsv,
+     ImportNcuCsv},
+    {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, false, IsSqlite, ImportNsysSqlite},
+    {"torch", "a recording of torch.profiler (JSON, .gz or .zip)", kTorch, true, true, LooksLikeTorchRecording,
      ImportTorchProfiler},
-    {"et", "an execution trace of PyTorch (Chakra's JSON), with --estimate GPU", kTorch, true, IsExecutionTrace,
-     ImportExecutionTrace},
+    {"et", "an execution trace of PyTorch (Chakra's JSON), with --estimate GPU", kTorch, true, true,
+     LooksLikeExecutionTrace, ImportExecutionTrace},
 };
 
 std::string Beginning(ByteStream& stream) {
@@ -83,18 +75,19 @@ std::string ImportFormatNames() {
 }
 
 const ImportFormat* RecogniseImport(const std::string& path) {
-  const absl::StatusOr<std::unique_ptr<ByteStream>> plain = ByteStream::Open(path, ByteStream::AsItIs());
+  const absl::StatusOr<std::unique_ptr<ByteStream>> plain = ByteStream::OpenAsItIs(path);
   if (!plain.ok()) return nullptr;
   const std::string bytes = Beginning(**plain);
   const absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::OfBytes(bytes);
   const std::string unpacked = stream.ok() ? Beginning(**stream) : std::string();
-  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats),
-                                  [&](const ImportFormat& format) { return format.recognises(bytes, unpacked); });
+  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const ImportFormat& format) {
+    return format.recognises(format.may_be_packed ? unpacked : bytes);
+  });
   return found == std::end(kFormats) ? nullptr : found;
 }
 
 std::string WhyPackedIsNothing(const std::string& path) {
-  const absl::StatusOr<std::unique_ptr<ByteStream>> plain = ByteStream::Open(path, ByteStream::AsItIs());
+  const absl::StatusOr<std::unique_ptr<ByteStream>> plain = ByteStream::OpenAsItIs(path);
   if (!plain.ok()) return {};
   const std::string bytes = Beginning(**plain);
   if (!bytes.starts_with("\x1f\x8b") && !bytes.starts_with("PK")) return {};

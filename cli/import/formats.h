@@ -20,8 +20,9 @@ struct ImportFormat {
   std::string_view what;                      // what the file is, for the help
   std::span<const std::string_view> endings;  // of such files' names in a folder
   bool names_gpu;                             // whether such a file says what it ran on
-  // Whether a file is one, by what it begins with: its bytes, and its bytes unpacked where it is packed.
-  bool (*recognises)(std::string_view bytes, std::string_view unpacked);
+  bool may_be_packed;                         // whether it is read from a packed file as well
+  // Whether a file is one, by what it begins with: its bytes, unpacked where such a file may be packed.
+  bool (*recognises)(std::string_view beginning);
   absl::StatusOr<Imported> (*import)(const std::string& path, const ImportOptions& options);
 };
 

@@ -23,7 +23,7 @@ uint32_t Little(const unsigned char* bytes, size_t count) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OpenFile(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OpenAsItIs(const std::string& path) {
   // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::Status(absl::ErrnoToStatusCode(errno), std::strerror(errno));
@@ -36,14 +36,10 @@ absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OpenFile(const std::stri
 }
 
 absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::Open(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<ByteStream>> stream = OpenFile(path);
+  absl::StatusOr<std::unique_ptr<ByteStream>> stream = OpenAsItIs(path);
   if (!stream.ok()) return stream;
   if (const absl::Status status = (*stream)->Begin(); !status.ok()) return status;
   return stream;
-}
-
-absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::Open(const std::string& path, AsItIs /*as_it_is*/) {
-  return OpenFile(path);
 }
 
 absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OfBytes(std::string_view bytes) {

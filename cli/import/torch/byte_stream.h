@@ -24,8 +24,7 @@ class ByteStream {
   // is not deflate is refused.
   static absl::StatusOr<std::unique_ptr<ByteStream>> Open(const std::string& path);
   // The same of a file's own bytes, packed or not.
-  struct AsItIs {};
-  static absl::StatusOr<std::unique_ptr<ByteStream>> Open(const std::string& path, AsItIs as_it_is);
+  static absl::StatusOr<std::unique_ptr<ByteStream>> OpenAsItIs(const std::string& path);
   // The same of bytes in memory, which stay the caller's.
   static absl::StatusOr<std::unique_ptr<ByteStream>> OfBytes(std::string_view bytes);
   ~ByteStream();
@@ -43,7 +42,6 @@ class ByteStream {
  private:
   enum class Packing : uint8_t { kNone, kGzip, kDeflate };
   ByteStream() = default;
-  static absl::StatusOr<std::unique_ptr<ByteStream>> OpenFile(const std::string& path);
   absl::Status Begin();
   bool Fill();
   size_t Take(char* out, size_t size);

@@ -193,7 +193,6 @@ class Maker {
         }
         place.span = span_of_call[*found];
         const uint32_t op = place.span == kNoSpan ? kNoSpan : tree_.spans[place.span].op;
-        if (op != kNoSpan) ++tree_.by_call;
         if (op != kNoSpan && named != op && tree_.outline.operator_ids.contains(activity.external_id)) {
           ++tree_.disagree;
         }
@@ -206,7 +205,6 @@ class Maker {
       if (named == kNoSpan || Span(named).start > place.launched) continue;
       if (has_call && Span(named).end < place.launched) continue;
       place.span = named;
-      ++tree_.by_external_id;
     }
   }
 

@@ -64,8 +64,8 @@ struct CallTree {
   // Where forward operators with a sequence number stand: the number, when they began, and their layers; ascending.
   std::vector<std::tuple<int64_t, int64_t, uint32_t>> forwards;
 
-  // How the work found its operator, and what did not (launches).
-  uint64_t by_call = 0, by_external_id = 0, disagree = 0, without_launch = 0, of_graphs = 0;
+  // Launches whose two ways to an operator disagree, that are not in the file, and that are of CUDA graphs.
+  uint64_t disagree = 0, without_launch = 0, of_graphs = 0;
 
   // What a trace of the same program named (names.h): operators by shapes and by their order alone, or modules; and
   // those that it did not.

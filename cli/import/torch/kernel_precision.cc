@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "cli/import/torch/words.h"
 
 namespace rfinject::cli {
 
 std::optional<Precision> PrecisionOfKernel(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = absl::AsciiStrToLower(std::string(name));
   // Only these kernels have their type in their names; templates of elementwise kernels name types of operands, too.
   constexpr std::array<std::string_view, 9> kMatrixKernels = {"gemm",  "gemv",  "cutlass", "xmma",    "cudnn_",
                                                               "wgrad", "dgrad", "fprop",   "winograd"};

@@ -84,10 +84,8 @@ class Aligner {
 
   void AddLayers() {
     for (const auto& [key, info] : named_.layers) {
-      RecordedLayer layer{.model = key.model, .path = key.path, .class_name = info.class_name};
-      ordered_.emplace_back(info.order, static_cast<uint32_t>(tree_.layers.size()));
       numbers_[key] = static_cast<uint32_t>(tree_.layers.size());
-      tree_.layers.push_back(std::move(layer));
+      tree_.layers.push_back({.model = key.model, .path = key.path, .class_name = info.class_name});
     }
     for (const auto& [key, info] : named_.layers) {
       const auto parent = numbers_.find({key.model, info.parent_path});
@@ -173,7 +171,6 @@ class Aligner {
   CallTree& tree_;
   TextTable kinds_;
   std::map<LayerKey, uint32_t> numbers_;
-  std::vector<std::pair<uint64_t, uint32_t>> ordered_;
   std::map<std::pair<uint32_t, uint32_t>, Call> calls_;  // by name and operands
   std::set<uint64_t> repeats_;  // how often each kind of operator is called for one of the trace
 };

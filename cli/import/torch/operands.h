@@ -34,7 +34,6 @@ class RecordedCall {
   const TensorView* Tensor(size_t index) const;
   // The numbers at `index`: of a list, or the one that stands there. Empty where the file does not say them.
   std::vector<int64_t> Integers(size_t index) const;
-  std::vector<TensorView> Tensors() const { return tensors_; }
   // Says of an argument whose value the file has not that it is this.
   void AssumeBool(size_t index, bool value);
 
