@@ -175,19 +175,19 @@ class Estimator {
 
 absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> bytes, const std::string& name,
                                 const ImportOptions& options) {
-  const auto failed = [&name](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-  };
-  if (!bytes.ok()) return failed(bytes.status());
+  if (!bytes.ok()) return FailureOf(name, bytes.status());
   const Gpu* gpu = FindGpu(options.estimate);
   if (gpu == nullptr || !HasEstimates(*gpu)) {
-    return failed(absl::InvalidArgumentError(
-        "an execution trace has no times: rfinject import et FILE --estimate GPU -o TRACE estimates them"));
+    return FailureOf(
+        name, absl::InvalidArgumentError(
+                  "an execution trace has no times: rfinject import et FILE --estimate GPU -o TRACE estimates them"));
   }
   const absl::StatusOr<ExecutionTrace> trace = ReadExecutionTrace(**bytes);
-  if (!trace.ok()) return failed(trace.status());
+  if (!trace.ok()) return FailureOf(name, trace.status());
   Imported imported = Estimator(*trace, *gpu, options).Run();
-  if (imported.kernels == 0) return failed(absl::InvalidArgumentError("no operator in it does work on a GPU"));
+  if (imported.kernels == 0) {
+    return FailureOf(name, absl::InvalidArgumentError("no operator in it does work on a GPU"));
+  }
   return imported;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "cli/import/numbers.h"
 #include "cli/profile/profile.h"
 
@@ -38,6 +40,11 @@ struct Imported {
   uint64_t skipped_lines = 0;         // lines that are no part of the table
   std::vector<std::string> warnings;  // one line each, with the file's name
 };
+
+// A failure to read `file`, which is named before the reason.
+inline absl::Status FailureOf(const std::string& file, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+}
 
 // Bounds what the launch keys of one file take, as the reader of traces does: a name is kept for each key that has
 // it, so a file of some megabytes can name thousands of them by a text of megabytes.

@@ -569,20 +569,14 @@ class Importer {
 
 absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> bytes, const std::string& name,
                                 const ImportOptions& options) {
-  const auto failed = [&name](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-  };
-  if (!bytes.ok()) return failed(bytes.status());
+  if (!bytes.ok()) return FailureOf(name, bytes.status());
   absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes);
-  if (!recording.ok()) return failed(recording.status());
+  if (!recording.ok()) return FailureOf(name, recording.status());
   if (options.execution_trace.empty()) return Importer(name, options, *std::move(recording), nullptr).Run();
   absl::StatusOr<std::unique_ptr<ByteStream>> file = ByteStream::Open(options.execution_trace);
-  if (!file.ok()) return file.status();
+  if (!file.ok()) return FailureOf(options.execution_trace, file.status());
   const absl::StatusOr<ExecutionTrace> shapes = ReadExecutionTrace(**file);
-  if (!shapes.ok()) {
-    return absl::Status(shapes.status().code(),
-                        absl::StrCat(options.execution_trace, ": ", shapes.status().message()));
-  }
+  if (!shapes.ok()) return FailureOf(options.execution_trace, shapes.status());
   return Importer(name, options, *std::move(recording), &*shapes).Run();
 }
 

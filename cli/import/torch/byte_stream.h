@@ -20,7 +20,7 @@ namespace rfinject::cli {
 
 class ByteStream {
  public:
-  // Opens a file for reading once. Fails with the file and the reason; a ZIP whose first file is packed in a way that
+  // Opens a file for reading once. Fails with the reason; a ZIP whose first file is packed in a way that
   // is not deflate is refused.
   static absl::StatusOr<std::unique_ptr<ByteStream>> Open(const std::string& path);
   // The same of a file's own bytes, packed or not.

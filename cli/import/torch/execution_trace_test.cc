@@ -54,6 +54,13 @@ TEST(ExecutionTraceTest, GivesARecordingItsShapes) {
   EXPECT_THAT(Said(*joined, "execution-trace-joined"), HasSubstr(" have operands and results of an execution trace"));
 }
 
+TEST(ExecutionTraceTest, AFileThatCannotBeOpenedIsNamed) {
+  ImportOptions options;
+  options.execution_trace = "/nowhere/trace.json";
+  const absl::StatusOr<Imported> joined = ImportTorchProfiler(kRecording, options);
+  EXPECT_EQ(std::string(joined.status().message()), "/nowhere/trace.json: No such file or directory");
+}
+
 TEST(ExecutionTraceTest, IsAnEstimateByItself) {
   ImportOptions options;
   options.estimate = "H100-SXM5-80GB";
