@@ -91,10 +91,7 @@ RFINJECT_CUDA cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* 
   return CUDA_SUCCESS;
 }
 
-RFINJECT_CUDA cuCtxGetCurrent(CUcontext* context) {
-  *context = Current();
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuCtxGetCurrent(CUcontext* context) { return Set(context, Current()); }
 RFINJECT_CUDA cuCtxSetCurrent(CUcontext context) {
   if (!t_stack.empty()) t_stack.pop_back();
   if (context != nullptr) t_stack.push_back(context);
@@ -126,10 +123,7 @@ RFINJECT_CUDA cuCtxGetId(CUcontext context, unsigned long long* id) {
   *id = context->id;
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuCtxGetApiVersion(CUcontext, unsigned* version) {
-  *version = 3020;
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuCtxGetApiVersion(CUcontext, unsigned* version) { return Set(version, 3020); }
 RFINJECT_CUDA cuCtxSetLimit(CUlimit limit, size_t value) {
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (static_cast<size_t>(limit) >= kLimitCount) return CUDA_ERROR_UNSUPPORTED_LIMIT;

@@ -116,10 +116,7 @@ int Attribute(CUdevice_attribute attribute, CUdevice device) {
 RFINJECT_CUDA cuInit(unsigned) { return TheBoard().devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
 
 // The version is that of the headers that this was compiled with, since these are the functions that are known here.
-RFINJECT_CUDA cuDriverGetVersion(int* version) {
-  *version = CUDA_VERSION;
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuDriverGetVersion(int* version) { return Set(version, CUDA_VERSION); }
 
 RFINJECT_CUDA cuDeviceGet(CUdevice* device, int ordinal) {
   if (!IsDevice(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
@@ -127,10 +124,7 @@ RFINJECT_CUDA cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
-RFINJECT_CUDA cuDeviceGetCount(int* count) {
-  *count = TheBoard().devices;
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuDeviceGetCount(int* count) { return Set(count, TheBoard().devices); }
 
 RFINJECT_CUDA cuDeviceGetName(char* name, int bytes, CUdevice device) {
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;

@@ -84,10 +84,7 @@ void Run(CUgraphExec exec, CUgraphNode_st& node, CUstream stream) {
 
 }  // namespace
 
-RFINJECT_CUDA cuGraphCreate(CUgraph* graph, unsigned) {
-  *graph = new CUgraph_st;
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuGraphCreate(CUgraph* graph, unsigned) { return Set(graph, new CUgraph_st); }
 RFINJECT_CUDA cuGraphDestroy(CUgraph graph) {
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Traced("cuGraphDestroy", cuGraphDestroy_params{graph}, nullptr, [&] {
@@ -108,13 +105,9 @@ RFINJECT_CUDA cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) 
   }
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
-  *type = node->type;
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) { return Set(type, node->type); }
 RFINJECT_CUDA cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t) {
-  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_EMPTY);
-  return CUDA_SUCCESS;
+  return Set(node, AddNode(graph, CU_GRAPH_NODE_TYPE_EMPTY));
 }
 RFINJECT_CUDA cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
                                    const CUDA_KERNEL_NODE_PARAMS* parameters) {
@@ -196,8 +189,7 @@ RFINJECT_CUDA cuGraphLaunch(CUgraphExec exec, CUstream stream) {
 }
 
 RFINJECT_CUDA cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned references, unsigned) {
-  *object = new CUuserObject_st{data, destroy, references};
-  return CUDA_SUCCESS;
+  return Set(object, new CUuserObject_st{data, destroy, references});
 }
 RFINJECT_CUDA cuUserObjectRetain(CUuserObject object, unsigned count) {
   const Lock lock(StateLock());

@@ -374,8 +374,7 @@ RFINJECT_CUDA cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
 RFINJECT_CUDA cuMemAllocHost(void** address, size_t bytes) { return cuMemHostAlloc(address, bytes, 0); }
 RFINJECT_CUDA cuMemFreeHost(void* address) { return Free(reinterpret_cast<CUdeviceptr>(address)); }
 RFINJECT_CUDA cuMemHostGetDevicePointer(CUdeviceptr* device, void* host, unsigned) {
-  *device = reinterpret_cast<CUdeviceptr>(host);
-  return CUDA_SUCCESS;
+  return Set(device, reinterpret_cast<CUdeviceptr>(host));
 }
 RFINJECT_CUDA cuMemHostGetFlags(unsigned* flags, void* host) {
   const Lock lock(StateLock());
@@ -426,13 +425,9 @@ RFINJECT_CUDA cuPointerGetAttributes(unsigned count, CUpointer_attribute* attrib
 RFINJECT_CUDA cuPointerSetAttribute(const void*, CUpointer_attribute, CUdeviceptr) { return CUDA_SUCCESS; }
 
 RFINJECT_CUDA cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-  *pool = DefaultPool(device);
-  return CUDA_SUCCESS;
+  return Set(pool, DefaultPool(device));
 }
-RFINJECT_CUDA cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
-  *pool = DefaultPool(device);
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) { return Set(pool, DefaultPool(device)); }
 RFINJECT_CUDA cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   const Lock lock(StateLock());
   pool->attributes[attribute] =
@@ -460,8 +455,7 @@ RFINJECT_CUDA cuMemFreeAsync(CUdeviceptr address, CUstream) { return Free(addres
 
 RFINJECT_CUDA cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
                                             CUmemAllocationGranularity_flags) {
-  *bytes = kGranularity;
-  return CUDA_SUCCESS;
+  return Set(bytes, kGranularity);
 }
 RFINJECT_CUDA cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
   // The range is aligned to the granularity; what lies before and behind it is given back.

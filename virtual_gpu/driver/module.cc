@@ -192,10 +192,7 @@ RFINJECT_CUDA cuModuleLoad(CUmodule* module, const char* path) {
   return Load(content.data(), reinterpret_cast<CUlib_st**>(module), true);
 }
 RFINJECT_CUDA cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
-RFINJECT_CUDA cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
-  *mode = CU_MODULE_LAZY_LOADING;
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) { return Set(mode, CU_MODULE_LAZY_LOADING); }
 RFINJECT_CUDA cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   return GetFunction(Library(module), name, function);
 }
@@ -211,8 +208,7 @@ RFINJECT_CUDA cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char
   return GetFunction(library, name, reinterpret_cast<CUfunction*>(kernel));
 }
 RFINJECT_CUDA cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
-  *count = static_cast<unsigned>(library->image.kernels.size());
-  return CUDA_SUCCESS;
+  return Set(count, static_cast<unsigned>(library->image.kernels.size()));
 }
 RFINJECT_CUDA cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
   unsigned i = 0;
@@ -223,27 +219,18 @@ RFINJECT_CUDA cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlib
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuLibraryGetModule(CUmodule* module, CUlibrary library) {
-  *module = reinterpret_cast<CUmodule>(library);
-  return CUDA_SUCCESS;
+  return Set(module, reinterpret_cast<CUmodule>(library));
 }
 RFINJECT_CUDA cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
   return GetVariable(library, name, address, bytes);
 }
-RFINJECT_CUDA cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-  *function = Function(kernel);
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuKernelGetFunction(CUfunction* function, CUkernel kernel) { return Set(function, Function(kernel)); }
 RFINJECT_CUDA cuKernelGetName(const char** name, CUkernel kernel) {
-  *name = Function(kernel)->name.c_str();
-  return CUDA_SUCCESS;
+  return Set(name, Function(kernel)->name.c_str());
 }
-RFINJECT_CUDA cuFuncGetName(const char** name, CUfunction function) {
-  *name = function->name.c_str();
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuFuncGetName(const char** name, CUfunction function) { return Set(name, function->name.c_str()); }
 RFINJECT_CUDA cuFuncGetModule(CUmodule* module, CUfunction function) {
-  *module = reinterpret_cast<CUmodule>(function->library);
-  return CUDA_SUCCESS;
+  return Set(module, reinterpret_cast<CUmodule>(function->library));
 }
 RFINJECT_CUDA cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   return GetAttribute(value, attribute, function);
@@ -268,13 +255,11 @@ RFINJECT_CUDA cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offs
 
 RFINJECT_CUDA cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads,
                                                           size_t dynamic_shared) {
-  *blocks = BlocksPerSm(function->info, threads, dynamic_shared);
-  return CUDA_SUCCESS;
+  return Set(blocks, BlocksPerSm(function->info, threads, dynamic_shared));
 }
 RFINJECT_CUDA cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int threads,
                                                                    size_t dynamic_shared, unsigned) {
-  *blocks = BlocksPerSm(function->info, threads, dynamic_shared);
-  return CUDA_SUCCESS;
+  return Set(blocks, BlocksPerSm(function->info, threads, dynamic_shared));
 }
 RFINJECT_CUDA cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
   int size = 1;
@@ -321,8 +306,7 @@ RFINJECT_CUDA cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, un
 RFINJECT_CUDA cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
                                      const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
                                      CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  *map = CUtensorMap{};
-  return CUDA_SUCCESS;
+  return Set(map, CUtensorMap{});
 }
 
 RFINJECT_DOOR void* rfinject_virtual_gpu_named_kernel(const char* name) {

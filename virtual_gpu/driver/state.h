@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "virtual_gpu/driver/image.h"
+#include "virtual_gpu/success.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 // Before what other libraries call: the functions of virtual_gpu.h, and CUDA's.

@@ -168,20 +168,12 @@ RFINJECT_CUDA cuCtxSynchronize() {
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuStreamGetPriority(CUstream stream, int* priority) {
-  *priority = RealStream(stream)->priority;
-  return CUDA_SUCCESS;
+  return Set(priority, RealStream(stream)->priority);
 }
-RFINJECT_CUDA cuStreamGetFlags(CUstream stream, unsigned* flags) {
-  *flags = RealStream(stream)->flags;
-  return CUDA_SUCCESS;
-}
-RFINJECT_CUDA cuStreamGetId(CUstream stream, unsigned long long* id) {
-  *id = RealStream(stream)->id;
-  return CUDA_SUCCESS;
-}
+RFINJECT_CUDA cuStreamGetFlags(CUstream stream, unsigned* flags) { return Set(flags, RealStream(stream)->flags); }
+RFINJECT_CUDA cuStreamGetId(CUstream stream, unsigned long long* id) { return Set(id, RealStream(stream)->id); }
 RFINJECT_CUDA cuStreamGetCtx(CUstream stream, CUcontext* context) {
-  *context = RealStream(stream)->context;
-  return CUDA_SUCCESS;
+  return Set(context, RealStream(stream)->context);
 }
 RFINJECT_CUDA cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned) {
   callback(stream, CUDA_SUCCESS, data);
@@ -245,8 +237,7 @@ RFINJECT_CUDA cuStreamEndCapture(CUstream stream, CUgraph* graph) {
                 [&] { return EndCapture(stream, graph); });
 }
 RFINJECT_CUDA cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  *status = Status(RealStream(stream));
-  return CUDA_SUCCESS;
+  return Set(status, Status(RealStream(stream)));
 }
 // These are two generations of one function; the runtime of CUDA 12 calls the first, that of CUDA 13 the second.
 #undef cuStreamGetCaptureInfo

@@ -29,43 +29,30 @@ cublasStatus_t Other(cublasHandle_t handle, const char* name, int64_t elements) 
 
 }  // namespace
 
-RFINJECT_STANDIN cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-  *handle = new cublasContext;
-  return CUBLAS_STATUS_SUCCESS;
-}
-RFINJECT_STANDIN cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
-  delete handle;
-  return CUBLAS_STATUS_SUCCESS;
-}
+RFINJECT_STANDIN cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) { return Set(handle, new cublasContext); }
+RFINJECT_STANDIN cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) { return Unmake(handle); }
 RFINJECT_STANDIN cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
-  *version = CUBLAS_VERSION;
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(version, CUBLAS_VERSION);
 }
 RFINJECT_STANDIN cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
-  handle->stream = stream;
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(&handle->stream, stream);
 }
 RFINJECT_STANDIN cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
-  *stream = handle->stream;
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(stream, handle->stream);
 }
 RFINJECT_STANDIN cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
 RFINJECT_STANDIN cublasStatus_t cublasSetSmCountTarget(cublasHandle_t, int) { return CUBLAS_STATUS_SUCCESS; }
 RFINJECT_STANDIN cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
-  handle->math = mode;
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(&handle->math, mode);
 }
 RFINJECT_STANDIN cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
-  *mode = handle->math;
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(mode, handle->math);
 }
 RFINJECT_STANDIN cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
-  handle->pointers = mode;
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(&handle->pointers, mode);
 }
 RFINJECT_STANDIN cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t* mode) {
-  *mode = handle->pointers;
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(mode, handle->pointers);
 }
 
 #define GEMM(letter, type, data)                                                                                     \

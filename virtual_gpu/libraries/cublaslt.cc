@@ -40,8 +40,7 @@ Descriptor* Of(Handle handle) {
 
 template <typename Handle>
 cublasStatus_t Make(Handle* handle, Descriptor descriptor) {
-  *handle = reinterpret_cast<Handle>(new Descriptor(std::move(descriptor)));
-  return CUBLAS_STATUS_SUCCESS;
+  return Set(handle, reinterpret_cast<Handle>(new Descriptor(std::move(descriptor))));
 }
 
 template <typename Handle>

@@ -16,11 +16,6 @@ namespace {
 constexpr int kMinor = CUDNN_MAJOR < 9 ? 9 : 99;
 constexpr size_t kVersion = CUDNN_MAJOR * (CUDNN_MAJOR < 9 ? 1000 : 10000) + kMinor * 100;
 
-cudnnStatus_t Zero(size_t* bytes) {
-  *bytes = 0;
-  return CUDNN_STATUS_SUCCESS;
-}
-
 int64_t Channels(cudnnTensorDescriptor_t tensor) {
   const auto& extents = Of(tensor)->extents;
   return extents.size() > 1 ? extents[1] : 1;
@@ -52,21 +47,13 @@ RFINJECT_STANDIN const char* cudnnGetErrorString(cudnnStatus_t status) {
 RFINJECT_STANDIN void cudnnGetLastErrorString(char* message, size_t bytes) {
   snprintf(message, bytes, "the virtual GPU's cuDNN cannot do this");
 }
-RFINJECT_STANDIN cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  *handle = new cudnnContext;
-  return CUDNN_STATUS_SUCCESS;
-}
-RFINJECT_STANDIN cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  delete handle;
-  return CUDNN_STATUS_SUCCESS;
-}
+RFINJECT_STANDIN cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) { return Set(handle, new cudnnContext); }
+RFINJECT_STANDIN cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) { return Unmake(handle); }
 RFINJECT_STANDIN cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
-  handle->stream = stream;
-  return CUDNN_STATUS_SUCCESS;
+  return Set(&handle->stream, stream);
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
-  *stream = handle->stream;
-  return CUDNN_STATUS_SUCCESS;
+  return Set(stream, handle->stream);
 }
 
 #define DESCRIPTOR(name)                                                                                \
@@ -136,18 +123,18 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorksp
     cudnnHandle_t, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const cudnnTensorDescriptor_t,
     const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
     const cudnnActivationDescriptor_t, size_t* bytes) {
-  return Zero(bytes);
+  return Set(bytes, 0);
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
     cudnnHandle_t, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const cudnnTensorDescriptor_t,
     const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
     const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t, const cudnnActivationDescriptor_t, size_t* bytes) {
-  return Zero(bytes);
+  return Set(bytes, 0);
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
     cudnnHandle_t, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const cudnnActivationDescriptor_t,
     const cudnnTensorDescriptor_t, size_t* bytes) {
-  return Zero(bytes);
+  return Set(bytes, 0);
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     cudnnHandle_t handle, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const void*, const void*,
@@ -172,10 +159,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBatchNormalizationBackwardEx(
 }
 
 // --- Dropout, which the recurrent networks use.
-RFINJECT_STANDIN cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t, size_t* bytes) {
-  *bytes = 1 << 20;
-  return CUDNN_STATUS_SUCCESS;
-}
+RFINJECT_STANDIN cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t, size_t* bytes) { return Set(bytes, 1 << 20); }
 RFINJECT_STANDIN cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t, cudnnHandle_t handle, float, void*,
                                                          size_t, unsigned long long) {
   return Launch(handle, "dropout_init", 128, 256);

@@ -199,8 +199,7 @@ void LaunchGraph(const Descriptor& graph, int64_t engine, CUstream stream) {
 
 RFINJECT_STANDIN cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
                                                             cudnnBackendDescriptor_t* descriptor) {
-  *descriptor = new Content(std::make_shared<Descriptor>(Descriptor{kind, {}}));
-  return CUDNN_STATUS_SUCCESS;
+  return Set(descriptor, new Content(std::make_shared<Descriptor>(Descriptor{kind, {}})));
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
   delete static_cast<Content*>(descriptor);

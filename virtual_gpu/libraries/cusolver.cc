@@ -23,10 +23,7 @@ cusolverStatus_t Call(cusolverDnHandle_t handle, const char* name, int64_t rows,
   return CUSOLVER_STATUS_SUCCESS;
 }
 
-cusolverStatus_t NoWorkspace(int* elements) {
-  *elements = 0;
-  return CUSOLVER_STATUS_SUCCESS;
-}
+cusolverStatus_t NoWorkspace(int* elements) { return Set(elements, 0); }
 
 cusolverStatus_t NoWorkspace(size_t* on_device, size_t* on_host) {
   *on_device = *on_host = 0;
@@ -35,14 +32,7 @@ cusolverStatus_t NoWorkspace(size_t* on_device, size_t* on_host) {
 
 template <typename Object>
 cusolverStatus_t Make(Object** object) {
-  *object = new Object;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-
-template <typename Object>
-cusolverStatus_t Unmake(Object* object) {
-  delete object;
-  return CUSOLVER_STATUS_SUCCESS;
+  return Set(object, new Object);
 }
 
 }  // namespace
@@ -51,14 +41,8 @@ cusolverStatus_t Unmake(Object* object) {
 
 SOLVER(Create)(cusolverDnHandle_t* handle) { return Make(handle); }
 SOLVER(Destroy)(cusolverDnHandle_t handle) { return Unmake(handle); }
-SOLVER(SetStream)(cusolverDnHandle_t handle, cudaStream_t stream) {
-  handle->stream = stream;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-SOLVER(GetStream)(cusolverDnHandle_t handle, cudaStream_t* stream) {
-  *stream = handle->stream;
-  return CUSOLVER_STATUS_SUCCESS;
-}
+SOLVER(SetStream)(cusolverDnHandle_t handle, cudaStream_t stream) { return Set(&handle->stream, stream); }
+SOLVER(GetStream)(cusolverDnHandle_t handle, cudaStream_t* stream) { return Set(stream, handle->stream); }
 SOLVER(CreateParams)(cusolverDnParams_t* params) { return Make(params); }
 SOLVER(DestroyParams)(cusolverDnParams_t params) { return Unmake(params); }
 SOLVER(CreateGesvdjInfo)(gesvdjInfo_t* info) { return Make(info); }

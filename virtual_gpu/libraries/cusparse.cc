@@ -51,27 +51,16 @@ cusparseStatus_t Launch(cusparseHandle_t handle, const char* name, int64_t eleme
   return CUSPARSE_STATUS_SUCCESS;
 }
 
-cusparseStatus_t NoWorkspace(size_t* bytes) {
-  *bytes = 0;
-  return CUSPARSE_STATUS_SUCCESS;
-}
+cusparseStatus_t NoWorkspace(size_t* bytes) { return Set(bytes, 0); }
 
 template <typename Object, typename Pointer>
 cusparseStatus_t Make(Pointer* to, const Object& object) {
-  *to = new Object(object);
-  return CUSPARSE_STATUS_SUCCESS;
-}
-
-template <typename Object>
-cusparseStatus_t Unmake(const Object* object) {
-  delete object;
-  return CUSPARSE_STATUS_SUCCESS;
+  return Set(to, new Object(object));
 }
 
 template <typename Object>
 cusparseStatus_t SetBatch(Object* object, int batch) {
-  object->batch = std::max(batch, 1);
-  return CUSPARSE_STATUS_SUCCESS;
+  return Set(&object->batch, std::max(batch, 1));
 }
 
 double IndexBytes(cusparseIndexType_t type) { return type == CUSPARSE_INDEX_64I ? 8 : 4; }
@@ -120,26 +109,11 @@ int64_t NumbersOfProduct(const cusparseSpMatDescr* a, const cusparseSpMatDescr* 
 
 SPARSE(Create)(cusparseHandle_t* handle) { return Make(handle, cusparseContext()); }
 SPARSE(Destroy)(cusparseHandle_t handle) { return Unmake(handle); }
-SPARSE(SetStream)(cusparseHandle_t handle, cudaStream_t stream) {
-  handle->stream = stream;
-  return CUSPARSE_STATUS_SUCCESS;
-}
-SPARSE(GetStream)(cusparseHandle_t handle, cudaStream_t* stream) {
-  *stream = handle->stream;
-  return CUSPARSE_STATUS_SUCCESS;
-}
-SPARSE(SetPointerMode)(cusparseHandle_t handle, cusparsePointerMode_t mode) {
-  handle->pointers = mode;
-  return CUSPARSE_STATUS_SUCCESS;
-}
-SPARSE(GetPointerMode)(cusparseHandle_t handle, cusparsePointerMode_t* mode) {
-  *mode = handle->pointers;
-  return CUSPARSE_STATUS_SUCCESS;
-}
-SPARSE(GetVersion)(cusparseHandle_t, int* version) {
-  *version = CUSPARSE_VERSION;
-  return CUSPARSE_STATUS_SUCCESS;
-}
+SPARSE(SetStream)(cusparseHandle_t handle, cudaStream_t stream) { return Set(&handle->stream, stream); }
+SPARSE(GetStream)(cusparseHandle_t handle, cudaStream_t* stream) { return Set(stream, handle->stream); }
+SPARSE(SetPointerMode)(cusparseHandle_t handle, cusparsePointerMode_t mode) { return Set(&handle->pointers, mode); }
+SPARSE(GetPointerMode)(cusparseHandle_t handle, cusparsePointerMode_t* mode) { return Set(mode, handle->pointers); }
+SPARSE(GetVersion)(cusparseHandle_t, int* version) { return Set(version, CUSPARSE_VERSION); }
 
 // What a matrix is said to be, in the older calls.
 SPARSE(CreateMatDescr)(cusparseMatDescr_t* matrix) { return Make(matrix, cusparseMatDescr()); }

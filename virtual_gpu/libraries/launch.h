@@ -11,6 +11,8 @@
 
 #include <string>
 
+#include "virtual_gpu/success.h"
+
 #define RFINJECT_STANDIN extern "C" __attribute__((visibility("default")))
 
 namespace rfinject::virtual_gpu {

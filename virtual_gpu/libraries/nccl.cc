@@ -298,10 +298,7 @@ std::string Derived(const std::string& parent, uint32_t number, int color) {
 
 }  // namespace
 
-RFINJECT_STANDIN ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
-  return ncclSuccess;
-}
+RFINJECT_STANDIN ncclResult_t ncclGetVersion(int* version) { return Set(version, NCCL_VERSION_CODE); }
 RFINJECT_STANDIN const char* ncclGetErrorString(ncclResult_t result) {
   return result == ncclSuccess ? "no error" : "the virtual GPU's NCCL cannot do this";
 }
@@ -367,10 +364,7 @@ RFINJECT_STANDIN ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
   return NewComm(made, Derived(peers->id(), number, color), ranks, rank);
 }
 RFINJECT_STANDIN ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
-RFINJECT_STANDIN ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  delete comm;
-  return ncclSuccess;
-}
+RFINJECT_STANDIN ncclResult_t ncclCommDestroy(ncclComm_t comm) { return Unmake(comm); }
 // A watchdog calls this while another thread may wait for a rank that never comes. The communicator is kept, and the
 // wait ends.
 RFINJECT_STANDIN ncclResult_t ncclCommAbort(ncclComm_t comm) {
@@ -378,24 +372,19 @@ RFINJECT_STANDIN ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 RFINJECT_STANDIN ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  *error = ncclSuccess;
-  return ncclSuccess;
+  return Set(error, ncclSuccess);
 }
 RFINJECT_STANDIN ncclResult_t ncclCommCount(const ncclComm_t comm, int* ranks) {
-  *ranks = comm->peers->ranks();
-  return ncclSuccess;
+  return Set(ranks, comm->peers->ranks());
 }
 RFINJECT_STANDIN ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
-  *rank = comm->peers->rank();
-  return ncclSuccess;
+  return Set(rank, comm->peers->rank());
 }
 RFINJECT_STANDIN ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
-  *device = comm->device;
-  return ncclSuccess;
+  return Set(device, comm->device);
 }
 RFINJECT_STANDIN ncclResult_t ncclCommRegister(const ncclComm_t, void*, size_t, void** handle) {
-  *handle = nullptr;
-  return ncclSuccess;
+  return Set(handle, nullptr);
 }
 RFINJECT_STANDIN ncclResult_t ncclCommDeregister(const ncclComm_t, void*) { return ncclSuccess; }
 RFINJECT_STANDIN ncclResult_t ncclMemAlloc(void** pointer, size_t bytes) {
@@ -463,7 +452,6 @@ RFINJECT_STANDIN ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType
 }
 RFINJECT_STANDIN ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* operation, void*, ncclDataType_t,
                                                        ncclScalarResidence_t, ncclComm_t) {
-  *operation = ncclSum;
-  return ncclSuccess;
+  return Set(operation, ncclSum);
 }
 RFINJECT_STANDIN ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t) { return ncclSuccess; }

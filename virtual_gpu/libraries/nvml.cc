@@ -6,6 +6,8 @@
 
 #include "virtual_gpu/libraries/launch.h"
 
+using namespace rfinject::virtual_gpu;
+
 namespace {
 
 using nvmlReturn_t = int;
@@ -66,8 +68,7 @@ RFINJECT_STANDIN nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return kSuccess;
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = static_cast<unsigned>(Count());
-  return kSuccess;
+  return Set(count, static_cast<unsigned>(Count()));
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
   if (index >= static_cast<unsigned>(Count())) return kInvalidArgument;
@@ -118,16 +119,13 @@ RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlM
   return kSuccess;
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t* rates) {
-  *rates = {0, 0};
-  return kSuccess;
+  return Set(rates, nvmlUtilization_t{});
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t, unsigned* count, void*) {
-  *count = 0;
-  return kSuccess;
+  return Set(count, 0);
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned* count, void*) {
-  *count = 0;
-  return kSuccess;
+  return Set(count, 0);
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t, int, unsigned*) { return kNotSupported; }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned*) { return kNotSupported; }
@@ -139,6 +137,5 @@ RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t, 
   return kNotSupported;
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t, nvmlDevice_t, int, int* status) {
-  *status = 0;
-  return kSuccess;
+  return Set(status, 0);
 }

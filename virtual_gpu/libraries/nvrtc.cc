@@ -10,6 +10,8 @@
 
 #include "virtual_gpu/libraries/launch.h"
 
+using namespace rfinject::virtual_gpu;
+
 struct _nvrtcProgram {
   std::deque<std::string> names;  // a deque: their addresses are given away
 };
@@ -23,10 +25,7 @@ nvrtcResult Copy(char* to) {
   memcpy(to, kImage, sizeof kImage);
   return NVRTC_SUCCESS;
 }
-nvrtcResult Size(size_t* bytes) {
-  *bytes = sizeof kImage;
-  return NVRTC_SUCCESS;
-}
+nvrtcResult Size(size_t* bytes) { return Set(bytes, sizeof kImage); }
 
 }  // namespace
 
@@ -40,8 +39,7 @@ RFINJECT_STANDIN const char* nvrtcGetErrorString(nvrtcResult result) {
 }
 RFINJECT_STANDIN nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char*, const char*, int,
                                                 const char* const*, const char* const*) {
-  *program = new _nvrtcProgram;
-  return NVRTC_SUCCESS;
+  return Set(program, new _nvrtcProgram);
 }
 RFINJECT_STANDIN nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
   delete *program;
@@ -60,11 +58,5 @@ RFINJECT_STANDIN nvrtcResult nvrtcGetPTX(nvrtcProgram, char* to) { return Copy(t
 RFINJECT_STANDIN nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t* bytes) { return Size(bytes); }
 RFINJECT_STANDIN nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char* to) { return Copy(to); }
 RFINJECT_STANDIN nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t* bytes) { return Size(bytes); }
-RFINJECT_STANDIN nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char* log) {
-  *log = '\0';
-  return NVRTC_SUCCESS;
-}
-RFINJECT_STANDIN nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) {
-  *bytes = 1;
-  return NVRTC_SUCCESS;
-}
+RFINJECT_STANDIN nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char* log) { return Set(log, '\0'); }
+RFINJECT_STANDIN nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) { return Set(bytes, 1); }

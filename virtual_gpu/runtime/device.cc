@@ -158,10 +158,7 @@ RFINJECT_CUDART cudaGetDeviceProperties(cudaDeviceProp* properties, int device) 
 }
 
 RFINJECT_CUDART cudaDriverGetVersion(int* version) { return Return(cuDriverGetVersion(version)); }
-RFINJECT_CUDART cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
+RFINJECT_CUDART cudaRuntimeGetVersion(int* version) { return Set(version, CUDART_VERSION); }
 RFINJECT_CUDART cudaGetLastError() {
   const cudaError_t error = t_last;
   t_last = cudaSuccess;

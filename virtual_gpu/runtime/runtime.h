@@ -9,6 +9,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "virtual_gpu/success.h"
+
 #define RFINJECT_CUDART extern "C" __attribute__((visibility("default"))) cudaError_t CUDARTAPI
 
 namespace rfinject::virtual_gpu {
