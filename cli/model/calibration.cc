@@ -7,6 +7,7 @@
 
 #include "cli/model/expected.h"
 #include "gpus/calibration_table.h"
+#include "gpus/csv.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
@@ -39,9 +40,7 @@ struct Line {
 template <typename Use>
 bool ForEachLine(std::string_view csv, std::string& error, const Use& use) {
   for (size_t number = 1; !csv.empty(); ++number) {
-    const size_t end = csv.find('\n');
-    std::string_view text = csv.substr(0, end);
-    csv.remove_prefix(end == std::string_view::npos ? csv.size() : end + 1);
+    std::string_view text = csv::TakeLine(csv);
     if (text.ends_with('\r')) text.remove_suffix(1);
     if (text.empty() || text[0] == '#' || text.starts_with(kHeader)) continue;
     Line line;

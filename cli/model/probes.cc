@@ -63,89 +63,77 @@ bool IsWinograd(size_t stage) {
 
 std::string Text(double number) { return std::to_string(static_cast<int64_t>(number)); }
 
-std::string_view WordOf(Precision precision) { return precision == Precision::kFp32 ? "fp32" : "fp16"; }
-std::string_view TitleOf(Precision precision) { return precision == Precision::kFp32 ? "FP32" : "FP16"; }
-std::string_view WordOf(Pass pass) {
+std::string WordOf(Precision precision) { return precision == Precision::kFp32 ? "fp32" : "fp16"; }
+std::string TitleOf(Precision precision) { return precision == Precision::kFp32 ? "FP32" : "FP16"; }
+std::string WordOf(Pass pass) {
   return pass == Pass::kForward ? "forward" : pass == Pass::kDgrad ? "dgrad" : "wgrad";
 }
 
 // `name` on `operands` tensors of so many FP32 numbers.
 Probe Elementwise(std::string name, double elements, double operands) {
-  Probe probe{.words = name + " fp32 forward " + Text(elements), .title = {}, .op = {}, .stage = kBandwidth};
   constexpr double kMiB = 1 << 20;
-  probe.title = name + " of " + Text(4 * elements / kMiB) + " MiB";
-  probe.op = {.kind = OperatorKind::kElementwise, .bytes = 4 * elements * operands};
-  return probe;
+  return {.words = name + " fp32 forward " + Text(elements),
+          .title = name + " of " + Text(4 * elements / kMiB) + " MiB",
+          .op = {.kind = OperatorKind::kElementwise, .bytes = 4 * elements * operands},
+          .stage = kBandwidth};
 }
 
 Probe OverRows(std::string name, OperatorKind kind, double rows, double cols, size_t stage) {
-  Probe probe{
-      .words = name + " fp32 forward " + Text(rows) + " " + Text(cols), .title = {}, .op = {}, .stage = stage};
-  probe.title = name + " of " + Text(rows) + " rows of " + Text(cols);
-  probe.op = {.kind = kind, .rows = rows, .cols = cols, .bytes = 2 * 4 * rows * cols};
-  return probe;
+  return {.words = name + " fp32 forward " + Text(rows) + " " + Text(cols),
+          .title = name + " of " + Text(rows) + " rows of " + Text(cols),
+          .op = {.kind = kind, .rows = rows, .cols = cols, .bytes = 2 * 4 * rows * cols},
+          .stage = stage};
 }
 
 // Training's: the input is read twice and the output written (estimated_kernel.h counts it so).
 Probe BatchNorm(double images, double channels, double size) {
-  Probe probe{
+  const double bytes = 4 * images * channels * size * size;
+  return {
       .words = "batch_norm fp32 forward " + Text(images) + " " + Text(channels) + " " + Text(size) + " " + Text(size),
-      .title = {},
-      .op = {},
+      .title = "batch_norm of " + Text(images) + " x " + Text(channels) + " x " + Text(size) + " x " + Text(size),
+      .op = {.kind = OperatorKind::kBatchNorm, .rows = channels, .bytes = 2 * bytes, .reread_bytes = bytes},
       .stage = kBatchNorm};
-  probe.title = "batch_norm of " + Text(images) + " x " + Text(channels) + " x " + Text(size) + " x " + Text(size);
-  probe.op = {.kind = OperatorKind::kBatchNorm,
-              .rows = channels,
-              .bytes = 2 * 4 * images * channels * size * size,
-              .reread_bytes = 4 * images * channels * size * size};
-  return probe;
 }
 
 Probe Product(Precision precision, double batch, double m, double k, double n, size_t stage) {
-  Probe probe{.words = std::string("product ").append(WordOf(precision)) + " forward " + Text(batch) + " " + Text(m) +
-                       " " + Text(k) + " " + Text(n),
-              .title = {},
-              .op = {},
-              .stage = stage};
-  probe.title = std::string("product ").append(TitleOf(precision)) + ", " + (batch > 1 ? Text(batch) + " x " : "") +
-                Text(m) + " x " + Text(k) + " x " + Text(n);
-  probe.op = {.kind = OperatorKind::kProduct,
-              .precision = precision,
-              .element_bytes = precision == Precision::kFp32 ? 4.0 : 2.0,
-              .batch = batch,
-              .m = m,
-              .k = k,
-              .n = n,
-              .shared_right = batch == 1};
-  return probe;
+  return {.words = "product " + WordOf(precision) + " forward " + Text(batch) + " " + Text(m) + " " + Text(k) + " " +
+                   Text(n),
+          .title = "product " + TitleOf(precision) + ", " + (batch > 1 ? Text(batch) + " x " : "") + Text(m) + " x " +
+                   Text(k) + " x " + Text(n),
+          .op = {.kind = OperatorKind::kProduct,
+                 .precision = precision,
+                 .element_bytes = precision == Precision::kFp32 ? 4.0 : 2.0,
+                 .batch = batch,
+                 .m = m,
+                 .k = k,
+                 .n = n,
+                 .shared_right = batch == 1},
+          .stage = stage};
 }
 
 // Padded so that the output of stride 1 is as large as the input, in PyTorch's default layout.
 Probe Convolution(Precision precision, Pass pass, double images, double channels, double kernel, double stride,
                   double size, size_t stage) {
-  Probe probe{.words = std::string("convolution ").append(WordOf(precision)).append(" ").append(WordOf(pass)) + " " +
-                       Text(images) + " " + Text(channels) + " " + Text(channels) + " " + Text(kernel) + " " +
-                       Text(stride) + " " + Text(size) + " " + Text(size),
-              .title = {},
-              .op = {},
-              .stage = stage};
-  probe.title = "conv " + Text(kernel) + "x" + Text(kernel) + (stride > 1 ? "/" + Text(stride) : "") + " ";
-  probe.title.append(TitleOf(precision)).append(" ").append(WordOf(pass)).append(", ");
-  probe.title += Text(images) + " x " + Text(channels) + " x " + Text(size) + " x " + Text(size);
-  probe.op = {.kind = OperatorKind::kConvolution,
-              .pass = pass,
-              .precision = precision,
-              .element_bytes = precision == Precision::kFp32 ? 4.0 : 2.0,
-              .images = images,
-              .c_in = channels,
-              .c_out = channels,
-              .kernel_h = kernel,
-              .kernel_w = kernel,
-              .h = size,
-              .w = size,
-              .out_h = size / stride,
-              .out_w = size / stride};
-  return probe;
+  return {.words = "convolution " + WordOf(precision) + " " + WordOf(pass) + " " + Text(images) + " " +
+                   Text(channels) + " " + Text(channels) + " " + Text(kernel) + " " + Text(stride) + " " +
+                   Text(size) + " " + Text(size),
+          .title = "conv " + Text(kernel) + "x" + Text(kernel) + (stride > 1 ? "/" + Text(stride) : "") + " " +
+                   TitleOf(precision) + " " + WordOf(pass) + ", " + Text(images) + " x " + Text(channels) + " x " +
+                   Text(size) + " x " + Text(size),
+          .op = {.kind = OperatorKind::kConvolution,
+                 .pass = pass,
+                 .precision = precision,
+                 .element_bytes = precision == Precision::kFp32 ? 4.0 : 2.0,
+                 .images = images,
+                 .c_in = channels,
+                 .c_out = channels,
+                 .kernel_h = kernel,
+                 .kernel_w = kernel,
+                 .h = size,
+                 .w = size,
+                 .out_h = size / stride,
+                 .out_w = size / stride},
+          .stage = stage};
 }
 
 // The mean over the probes of `stages` of log(expected / measured).
@@ -213,7 +201,7 @@ std::vector<FittedParameter> FitToProbes(const Gpu& gpu, const Calibration& base
   const auto put = [&](std::string_view family, std::string_view parameter, double value, size_t times) {
     own.Set(gpu.name, family, parameter, value);
     const auto same = [&](const FittedParameter& one) { return one.family == family && one.parameter == parameter; };
-    fitted.erase(std::remove_if(fitted.begin(), fitted.end(), same), fitted.end());
+    std::erase_if(fitted, same);
     fitted.push_back({family, parameter, value, times});
   };
   // Fits the parameters of stage `s` to the probes of `stages`, and returns the error that is left.
