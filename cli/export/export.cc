@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/strings/str_cat.h"
 #include "cli/report/run_list.h"
 #include "cli/report/run_name.h"
 
@@ -12,33 +13,21 @@ namespace {
 constexpr auto kExports = std::to_array<ExportKind>({
     {.name = "perfetto",
      .help = "a mean step as nested slices, and the steps by the clock, for ui.perfetto.dev",
-     .text = false,
-     .lines = false,
      .steps = true,
      .make = MakePerfettoExporter},
     {.name = "pprof",
      .help = "a profile whose stacks are layers, operators and kernels, for `go tool pprof`",
-     .text = false,
-     .lines = false,
-     .steps = false,
      .make = MakePprofExporter},
     {.name = "sqlite",
      .help = "tables of runs, layers, kernels, lines, waits, memory, advice and others, for SQL",
-     .text = false,
      .lines = true,
-     .steps = false,
      .make = MakeSqliteExporter},
     {.name = "parquet",
      .help = "the same tables as a dataset by job and day; -o is its folder (pip install rfinject[parquet])",
-     .text = false,
-     .lines = true,
-     .steps = false,
-     .make = nullptr},
+     .lines = true},
     {.name = "openmetrics",
      .help = "gauges a phase, for the textfile collector of Prometheus' node_exporter",
      .text = true,
-     .lines = false,
-     .steps = false,
      .make = MakeOpenMetricsExporter},
 });
 
@@ -61,15 +50,16 @@ double StepWallNs(const ExportedRun& run) {
   return run.kernels.run.source == SourceKind::kMeasured ? run.kernels.step_wall_ns : 0;
 }
 
+std::string_view ModeOf(const Report& report) {
+  return report.validation ? "validation" : report.run.training ? "training" : "inference";
+}
+
 std::string TitleOf(const ExportedRun& run) {
   const Report& report = run.kernels;
   const std::string rank = run.run.processes > 1 ? std::to_string(run.run.processes) + " processes"
                                                  : "rank " + std::to_string(ProcessOf(run).rank);
-  return rank + ": " + ModelName(report.run, report.processes) + ", " +
-         (report.validation     ? "validation"
-          : report.run.training ? "training"
-                                : "inference") +
-         ", " + GpuTitle(report.run);
+  return absl::StrCat(rank, ": ", ModelName(report.run, report.processes), ", ", std::string(ModeOf(report)), ", ",
+                      GpuTitle(report.run));
 }
 
 }  // namespace rfinject::cli

@@ -43,6 +43,9 @@ ProcessInfo ProcessOf(const ExportedRun& run);
 // machine.
 double StepWallNs(const ExportedRun& run);
 
+// "training", "validation" or "inference".
+std::string_view ModeOf(const Report& report);
+
 // "rank 3: resnet18, training, A100-SXM4-40GB".
 std::string TitleOf(const ExportedRun& run);
 
@@ -59,9 +62,10 @@ using WriteBytes = std::function<void(std::string_view bytes)>;
 struct ExportKind {
   std::string_view name;  // as --to has it
   std::string_view help;
-  bool text;                                            // a terminal may show it
-  bool lines, steps;                                    // it asks for these of ExportedRun
-  std::unique_ptr<Exporter> (*make)(WriteBytes write);  // null: the Python package writes it, into a folder
+  bool text = false;                  // a terminal may show it
+  bool lines = false, steps = false;  // it asks for these of ExportedRun
+  // Null: the Python package writes it, into a folder.
+  std::unique_ptr<Exporter> (*make)(WriteBytes write) = nullptr;
 };
 
 // All formats of `rfinject export`.

@@ -42,7 +42,7 @@ class OpenMetricsExporter : public Exporter {
     const ProcessInfo process = ProcessOf(run);
     std::string labels;
     AddLabel("network", ModelName(report.run, report.processes), &labels);
-    AddLabel("mode", report.validation ? "validation" : report.run.training ? "training" : "inference", &labels);
+    AddLabel("mode", ModeOf(report), &labels);
     AddLabel("gpu", GpuTitle(report.run), &labels);
     AddLabel("source", SourceName(report.run.source), &labels);
     AddLabel("job", run.job, &labels);

@@ -86,23 +86,18 @@ class PerfettoExporter : public Exporter {
     const double steps = run.kernels.steps > 0 ? static_cast<double>(run.kernels.steps) : 1;
     const auto put = [&](const auto& self, size_t index) -> void {
       const Slice& slice = slices[index];
-      TrackEvent begin;
-      begin.set_type(TrackEvent::SLICE_BEGIN);
-      begin.set_track_uuid(process + kMeanStep);
+      TrackEvent begin = EventOf(TrackEvent::SLICE_BEGIN, process + kMeanStep);
       begin.add_categories(kLevels[slice.level]);
       begin.set_name(PrintableText(slice.name));
       for (const Column* column : annotations) Annotate(*column, index, &begin);
-      PutEvent(at_ns, &begin);
+      PutEvent(at_ns, std::move(begin));
       if (slice.children.empty()) {
         for (size_t i = 0; i < counters.size(); ++i)
           PutCounter(process + kFirstCounter + i, at_ns, NumberIn(counters[i]->value(index)));
         at_ns += slice.row.sums.time_ns() / steps;
       }
       for (const size_t child : slice.children) self(self, child);
-      TrackEvent end;
-      end.set_type(TrackEvent::SLICE_END);
-      end.set_track_uuid(process + kMeanStep);
-      PutEvent(at_ns, &end);
+      PutEvent(at_ns, EventOf(TrackEvent::SLICE_END, process + kMeanStep));
     };
     for (size_t i = 0; i < slices.size(); ++i) {
       if (slices[i].level == 0) put(put, i);
@@ -211,7 +206,6 @@ class PerfettoExporter : public Exporter {
 
   void PutSteps(const ExportedRun& run, uint64_t process) {
     if (run.steps.empty()) return;
-    const uint64_t track = process + kSteps;
     // Of an estimate it is the clock of the machine that ran the program.
     PutTrack(process, kSteps,
              CountOf(run.steps.size()) +
@@ -220,9 +214,7 @@ class PerfettoExporter : public Exporter {
     const int64_t zero_ns = BeginOf(run);
     double end_ns = 0;  // of the step before: slices of a track do not overlap, though a clock may have been set back
     for (const StepSpan& step : run.steps) {
-      TrackEvent begin;
-      begin.set_type(TrackEvent::SLICE_BEGIN);
-      begin.set_track_uuid(track);
+      TrackEvent begin = EventOf(TrackEvent::SLICE_BEGIN, process + kSteps);
       begin.add_categories("step");
       begin.set_name("step " + std::to_string(step.index) + (step.armed ? ", counters on" : ""));
       if (step.start_unix_ns >= kOldestUnixNs) {
@@ -235,12 +227,9 @@ class PerfettoExporter : public Exporter {
       if (step.busy_ns) Annotate("gpu_busy_ns", *step.busy_ns, &begin);
       const double start_ns = NsBetween(zero_ns, step.start_unix_ns);
       const double begin_ns = std::max(end_ns, start_ns);
-      PutEvent(begin_ns, &begin);
-      TrackEvent end;
-      end.set_type(TrackEvent::SLICE_END);
-      end.set_track_uuid(track);
+      PutEvent(begin_ns, std::move(begin));
       end_ns = std::max(begin_ns, start_ns + static_cast<double>(step.duration_ns));
-      PutEvent(end_ns, &end);
+      PutEvent(end_ns, EventOf(TrackEvent::SLICE_END, process + kSteps));
     }
   }
 
@@ -293,18 +282,23 @@ class PerfettoExporter : public Exporter {
   }
 
   void PutCounter(uint64_t track, double at_ns, double value) {
-    TrackEvent event;
-    event.set_type(TrackEvent::COUNTER);
-    event.set_track_uuid(track);
+    TrackEvent event = EventOf(TrackEvent::COUNTER, track);
     event.set_double_counter_value(std::isfinite(value) ? value : 0);
-    PutEvent(at_ns, &event);
+    PutEvent(at_ns, std::move(event));
   }
 
-  void PutEvent(double at_ns, TrackEvent* event) {
+  static TrackEvent EventOf(TrackEvent::Type type, uint64_t track) {
+    TrackEvent event;
+    event.set_type(type);
+    event.set_track_uuid(track);
+    return event;
+  }
+
+  void PutEvent(double at_ns, TrackEvent event) {
     perfetto::TracePacket packet;
     constexpr double kMostNs = 9e18;  // what a signed number of nanoseconds holds
     packet.set_timestamp(static_cast<uint64_t>(std::llround(std::clamp(at_ns, 0.0, kMostNs))));
-    packet.mutable_track_event()->Swap(event);
+    *packet.mutable_track_event() = std::move(event);
     Put(&packet);
   }
 

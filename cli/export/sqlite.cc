@@ -51,28 +51,27 @@ constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
      [](const RunFacts& at) {
        return KnownCount(static_cast<uint64_t>(std::max<int64_t>(at.process.start_unix_ns, 0)));
      }},
-    {{.name = "command", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(CommandText(at.process.argv)); }},
+    {{.name = "command", .kind = Kind::kText},
+     [](const RunFacts& at) { return OfText(CommandText(at.process.argv)); }},
     {{.name = "host", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.process.host); }},
     {{.name = "pid", .kind = Kind::kCount}, [](const RunFacts& at) { return KnownCount(at.process.pid); }},
     {{.name = "rank", .kind = Kind::kCount},
      [](const RunFacts& at) { return at.run.run.processes == 1 ? Cell{uint64_t{at.process.rank}} : Cell{}; }},
-    {{.name = "world_size", .kind = Kind::kCount}, [](const RunFacts& at) { return KnownCount(at.process.world_size); }},
+    {{.name = "world_size", .kind = Kind::kCount},
+     [](const RunFacts& at) { return KnownCount(at.process.world_size); }},
     {{.name = "processes", .kind = Kind::kCount}, [](const RunFacts& at) { return Cell{at.run.run.processes}; }},
-    {{.name = "torch_version", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.process.torch_version); }},
+    {{.name = "torch_version", .kind = Kind::kText},
+     [](const RunFacts& at) { return OfText(at.process.torch_version); }},
     {{.name = "source", .kind = Kind::kText},
      [](const RunFacts& at) { return OfText(SourceName(at.run.kernels.run.source)); }},
     {{.name = "network", .kind = Kind::kText},
      [](const RunFacts& at) { return OfText(ModelName(at.run.kernels.run, at.run.kernels.processes)); }},
     {{.name = "gpu", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(GpuTitle(at.run.kernels.run)); }},
-    {{.name = "mode", .kind = Kind::kText},
-     [](const RunFacts& at) {
-       return Cell{std::string(at.run.kernels.validation     ? "validation"
-                               : at.run.kernels.run.training ? "training"
-                                                             : "inference")};
-     }},
+    {{.name = "mode", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(ModeOf(at.run.kernels)); }},
     {{.name = "batch_size", .kind = Kind::kCount},
      [](const RunFacts& at) { return KnownCount(at.run.kernels.run.batch_size); }},
-    {{.name = "steps", .kind = Kind::kCount, .additive = true}, [](const RunFacts& at) { return Cell{at.run.kernels.steps}; }},
+    {{.name = "steps", .kind = Kind::kCount, .additive = true},
+     [](const RunFacts& at) { return Cell{at.run.kernels.steps}; }},
     {{.name = "samples", .kind = Kind::kCount, .additive = true},
      [](const RunFacts& at) { return Cell{at.run.kernels.samples}; }},
     {{.name = "step_wall_ns", .kind = Kind::kUnit, .unit = "ns"},
@@ -85,7 +84,8 @@ constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
      [](const RunFacts& at) { return Cell{at.run.kernels.attributed_share}; }},
     {{.name = "memory_peak_bytes", .kind = Kind::kUnit, .unit = "B"},
      [](const RunFacts& at) { return KnownCount(at.run.kernels.memory_peak_bytes); }},
-    {{.name = "unfinished", .kind = Kind::kCount}, [](const RunFacts& at) { return Cell{at.run.kernels.unfinished}; }},
+    {{.name = "unfinished", .kind = Kind::kCount},
+     [](const RunFacts& at) { return Cell{at.run.kernels.unfinished}; }},
 });
 
 constexpr auto kAlarmColumns = std::to_array<ColumnOf<Alarm>>({
