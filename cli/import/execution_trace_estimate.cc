@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "cli/import/nvtx_ranges.h"
+#include "cli/import/torch/add_work.h"
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/execution_trace.h"
 #include "cli/import/torch/operands.h"
@@ -127,14 +128,8 @@ class Estimator {
   }
 
   void Finish() {
-    const auto define = [this](std::string_view name, const char* unit) {
-      result_.profile.metrics[std::string(name)] = MetricInfo{std::string(name), unit, 1};
-    };
-    define(kMetricTime, "ns");
-    define(kMetricModelFlop, "FLOP");
-    for (const std::string_view name : {kMetricDramBytes, kMetricCompulsoryBytes, kMetricPcieBytes})
-      define(name, "byte");
-    for (const std::string_view name : kMetricFlop) define(name, "FLOP");
+    DefineWork(&result_.profile);
+    DefineMetric(kMetricPcieBytes, "byte", &result_.profile);
     run_.key.source = SourceKind::kEstimated;
     run_.key.estimated_gpu = run_.key.gpu = gpu_.name;
     run_.key.collector = kExecutionTraceCollector;
@@ -145,14 +140,14 @@ class Estimator {
     run_.processes = 1;
     run_.tier = kTierNamesOnly;
     run_.steps.steps = 1;
-    DeviceInfo device;
+    run_.devices.emplace_back();
+    DeviceInfo& device = run_.devices.back();
     device.name = gpu_.name;
     device.chip = gpu_.chip;
     device.cc_major = static_cast<uint32_t>(gpu_.cc_major);
     device.cc_minor = static_cast<uint32_t>(gpu_.cc_minor);
     device.sm_count = static_cast<uint32_t>(gpu_.sm_count);
     device.memory_bytes = gpu_.memory_bytes;
-    run_.devices = {device};
     if (!unknown_.empty()) {
       std::string text = absl::StrCat("of some operators, which have no rule, only bytes are known, and no FLOP: ",
                                       unknown_.begin()->first);

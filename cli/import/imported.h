@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,11 @@ struct Imported {
   uint64_t skipped_lines = 0;         // lines that are no part of the table
   std::vector<std::string> warnings;  // one line each, with the file's name
 };
+
+// Says that the profile has a metric whose values are whole numbers of `unit`.
+inline void DefineMetric(std::string_view name, std::string_view unit, Profile* profile) {
+  profile->metrics[std::string(name)] = {.name = std::string(name), .unit = std::string(unit)};
+}
 
 // A failure to read `file`, which is named before the reason.
 inline absl::Status FailureOf(const std::string& file, const absl::Status& status) {

@@ -56,7 +56,7 @@ absl::StatusOr<Imported> JoinTimes(absl::StatusOr<Imported> counters, const absl
   }
   if (joined == 0) return absl::InvalidArgumentError("the ncu and the nsys file have no kernel in common");
   counters->profile.runs = std::move(runs);
-  counters->profile.metrics[time_name] = MetricInfo{time_name, "ns", 1};
+  DefineMetric(kMetricTime, "ns", &counters->profile);
   counters->warnings.push_back(
       "counters are ncu's and times are nsys's: two runs. ncu flushes the caches before each kernel and locks the "
       "clocks unless told otherwise (--cache-control none --clock-control none), so its bytes are those of cold "

@@ -105,10 +105,7 @@ Profile NcuKernels::MakeProfile(const ImportOptions& options) const {
   }
   run.steps.steps = 1;  // an ncu file does not tell steps apart: all of it is one
   Profile profile;
-  for (int metric : used) {
-    const KeptMetric& kept = metrics_[metric];
-    profile.metrics[kept.name] = MetricInfo{kept.name, kept.unit, 1};
-  }
+  for (int metric : used) DefineMetric(metrics_[metric].name, metrics_[metric].unit, &profile);
   profile.runs[run.key] = std::move(run);
   return profile;
 }

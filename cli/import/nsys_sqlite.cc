@@ -30,9 +30,11 @@ namespace rfinject::cli {
 namespace {
 
 uint32_t Unsigned(sqlite3_stmt* statement, int column) {
-  const sqlite3_int64 value = sqlite3_column_int64(statement, column);
-  return value < 0 ? 0 : static_cast<uint32_t>(value > UINT32_MAX ? UINT32_MAX : value);
+  return static_cast<uint32_t>(std::clamp<int64_t>(sqlite3_column_int64(statement, column), 0, UINT32_MAX));
 }
+
+// A globalTid is its process's number times this, and the thread's own number.
+constexpr int64_t kThreads = 16777216;
 
 class Importer {
  public:
@@ -87,15 +89,13 @@ class Importer {
   absl::Status Failure() const { return Fail(std::string(database_.status().message())); }
 
   void FindDevice() {
-    DeviceInfo device;
     if (const auto gpu_columns = database_.ColumnsOf("TARGET_INFO_GPU");
         gpu_columns.contains("name") && gpu_columns.contains("id")) {
       const Statement gpu = database_.Prepare("SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
-      if (database_.Row(gpu)) device.name = ColumnText(gpu, 0);
+      if (database_.Row(gpu)) device_.name = ColumnText(gpu, 0);
     }
-    if (!options_.gpu.empty()) device.name = options_.gpu;
-    if ((gpu_ = FindGpu(device.name)) != nullptr) device.chip = gpu_->chip;
-    device_ = device;
+    if (!options_.gpu.empty()) device_.name = options_.gpu;
+    if ((gpu_ = FindGpu(device_.name)) != nullptr) device_.chip = gpu_->chip;
   }
 
   absl::Status ReadTables(const std::set<std::string>& columns, const std::string& name) {
@@ -123,10 +123,11 @@ class Importer {
   std::string Caller(const std::string& table) { return HasCaller(table) ? "r.globalTid, r.start" : "NULL, NULL"; }
   std::string CallerJoin(const std::string& table) {
     if (!HasCaller(table)) return "";
-    // Numbers are a process's own; the upper bits of a thread's number are its process's.
+    // Numbers are a process's own.
     const bool processes = database_.ColumnsOf(table).contains("globalPid");
-    return absl::StrCat("LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId ",
-                        processes ? "AND r.globalTid / 16777216 = k.globalPid / 16777216 " : "");
+    return absl::StrCat(
+        "LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId ",
+        processes ? absl::StrCat("AND r.globalTid / ", kThreads, " = k.globalPid / ", kThreads, " ") : "");
   }
   std::string CallerOrder(const std::string& table) {
     return HasCaller(table) ? " ORDER BY r.globalTid, r.start" : "";
@@ -234,8 +235,6 @@ class Importer {
 
   // What asks for the intervals in which something ran on the GPU, of the process that has the steps.
   std::string ActivityOfSteps(bool with_communication) {
-    // A process's thread has its number in the lower bits.
-    constexpr int64_t kThreads = 16777216;
     std::string sql;
     for (const char* table :
          {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
@@ -476,7 +475,7 @@ class Importer {
   }
 
   void ExplainWork() {
-    DefineWork(&result_.profile.metrics);
+    DefineWork(&result_.profile);
     const auto say = [this](const char* id, const std::string& text) {
       run_.kept.diagnostic.Add({.id = id, .text = text});
     };
@@ -486,19 +485,18 @@ class Importer {
             ". NVTX ranges have no types: an operator's operands have that in the name of its longest kernel"));
     if (const std::string lacking = lacking_.Text(total_ns_); !lacking.empty()) say("work-not-known", lacking);
     if (operators_->full()) {
-      result_.warnings.push_back(absl::StrCat(path_,
-                                              ": it has more NVTX ranges than fit in memory, and operators in the "
-                                              "last ones have no FLOP and no bytes"));
+      Warn("it has more NVTX ranges than fit in memory, and operators in the last ones have no FLOP and no bytes");
     }
   }
 
+  void Warn(const std::string& text) { result_.warnings.push_back(absl::StrCat(path_, ": ", text)); }
+
   void Finish() {
-    const std::string& model = model_;
     run_.key.source = SourceKind::kImported;
     run_.key.collector = "nsys";
     run_.key.training = operators_ && operators_->trains();
-    run_.key.models = {model};
-    run_.models[model] = ModelInfo{.class_name = model};
+    run_.key.models = {model_};
+    run_.models[model_] = ModelInfo{.class_name = model_};
     run_.key.gpu = device_.name;
     run_.devices = {device_};
     run_.processes = 1;
@@ -508,33 +506,28 @@ class Importer {
       if (!key.layer.model.empty())
         run_.layers.try_emplace(key.layer, LayerInfo{{.order = run_.layers.size() + 1}, ""});
     }
-    result_.profile.metrics[std::string(kMetricTime)] = MetricInfo{std::string(kMetricTime), "ns", 1};
+    DefineMetric(kMetricTime, "ns", &result_.profile);
     if (operators_) {
       ExplainWork();
     } else {
-      result_.warnings.push_back(absl::StrCat(
-          path_,
-          ": nsys has no counters, and no range has shapes (nsys profile --pytorch=autograd-shapes-nvtx): FLOP and bytes "
-          "are missing, times are there"));
+      Warn(
+          "nsys has no counters, and no range has shapes (nsys profile --pytorch=autograd-shapes-nvtx): FLOP and bytes "
+          "are missing, times are there");
     }
     if (steps_ == 0) {
-      result_.warnings.push_back(absl::StrCat(
-          path_,
-          ": no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one"));
+      Warn("no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one");
     }
     if (!callers_known_) {
-      result_.warnings.push_back(absl::StrCat(
-          path_,
-          ": several calls in CUPTI_ACTIVITY_KIND_RUNTIME have one correlationId: which NVTX ranges a launch was in is "
-          "not known, and they are left out"));
+      Warn(
+          "several calls in CUPTI_ACTIVITY_KIND_RUNTIME have one correlationId: which NVTX ranges a launch was in is "
+          "not known, and they are left out");
     }
     if (!idle_.empty()) {
-      result_.warnings.push_back(absl::StrCat(path_, ": ", idle_));
+      Warn(idle_);
       run_.kept.diagnostic.Add({.id = "gpu-idle", .text = idle_});
     }
     if (result_.skipped_lines > 0) {
-      result_.warnings.push_back(
-          absl::StrCat(path_, ": ", result_.skipped_lines, " records without a valid time were left out"));
+      Warn(absl::StrCat(result_.skipped_lines, " records without a valid time were left out"));
     }
     result_.profile.runs[run_.key] = std::move(run_);
   }

@@ -6,24 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/import/torch/kernel_precision.h"
+#include "cli/import/torch/operands.h"
 #include "cli/import/torch/words.h"
 
 namespace rfinject::cli {
 namespace {
-
-// torch's name of a type, as recordings have it.
-std::string_view NameOf(DType type) {
-  switch (type) {
-    case DType::kHalf:
-      return "c10::Half";
-    case DType::kBFloat16:
-      return "c10::BFloat16";
-    case DType::kDouble:
-      return "double";
-    default:
-      return "float";
-  }
-}
 
 // What follows `key` in the text; empty where it is not there.
 std::string_view Behind(std::string_view text, std::string_view key) {
@@ -56,12 +43,13 @@ std::string OperandsText(std::string_view name, std::string_view sizes, DType ty
   for (size_t at = 1; at < sizes.size(); ++at) {  // behind the first bracket
     if (sizes[at] != '[') continue;
     const bool tensor = at + 1 < sizes.size() && sizes[at + 1] != ']';
-    absl::StrAppend(&types, operands++ == 0 ? "\"" : ",\"", tensor ? std::string(NameOf(type)) : "Unknown", "\"");
+    absl::StrAppend(&types, operands++ == 0 ? "\"" : ",\"", tensor ? std::string(NameOfDType(type)) : "Unknown",
+                    "\"");
   }
   std::string text = absl::StrCat(std::string(sizes), "\n", types, "]");
   // They are lists of tensors, whose elements they return.
   if (name == "aten::cat" || name == "aten::_cat" || name == "aten::stack") {
-    absl::StrAppend(&text, "\n[]\n[]\n[[", ElementsIn(sizes), "]]\n[\"", std::string(NameOf(type)), "\"]");
+    absl::StrAppend(&text, "\n[]\n[]\n[[", ElementsIn(sizes), "]]\n[\"", std::string(NameOfDType(type)), "\"]");
   }
   return text;
 }
@@ -173,7 +161,7 @@ const OperatorWork& NvtxOperators::WorkOf(uint32_t op, DType type) {
     const std::string& text = recording_.operands[span.operands];
     std::string typed(text);
     for (size_t at = 0; (at = typed.find("\"float\"", at)) != std::string::npos;) {
-      const std::string name = absl::StrCat("\"", std::string(NameOf(type)), "\"");
+      const std::string name = absl::StrCat("\"", std::string(NameOfDType(type)), "\"");
       typed.replace(at, sizeof("\"float\"") - 1, name);
       at += name.size();
     }

@@ -328,7 +328,7 @@ class Importer {
         const std::string& name = recording_.texts[metric];
         if (!(value >= 0) || value > 1e18) continue;
         stats.metrics[name].Add(static_cast<uint64_t>(value));
-        result_.profile.metrics[name] = MetricInfo{name, "", 1};
+        DefineMetric(name, "", &result_.profile);
       }
       if (work == nullptr || !work->lacks.empty()) continue;
       const bool is_main = main[op].second == i;
@@ -423,7 +423,7 @@ class Importer {
          ++step) {
       run_.sampled_steps[std::string(kMetricTime)][step] = 1;
     }
-    DefineWork(&result_.profile.metrics);
+    DefineWork(&result_.profile);
     Explain();
     result_.profile.runs[run_.key] = std::move(run_);
   }

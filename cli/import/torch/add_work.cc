@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/import/imported.h"
 #include "cli/import/torch/kernel_precision.h"
 #include "operators/precision.h"
 
@@ -32,15 +33,12 @@ void AddWork(const OperatorWork& work, bool main, const std::string& kernel, con
   if (executed.empty()) add(kMetricFlop[static_cast<size_t>(Precision::kFp32)], 0);
 }
 
-void DefineWork(std::map<std::string, MetricInfo>* metrics) {
-  const auto define = [metrics](std::string_view name, const char* unit) {
-    (*metrics)[std::string(name)] = MetricInfo{std::string(name), unit, 1};
-  };
-  define(kMetricTime, "ns");
-  define(kMetricModelFlop, "FLOP");
-  define(kMetricCompulsoryBytes, "byte");
-  define(kMetricDramBytes, "byte");
-  for (const std::string_view name : kMetricFlop) define(name, "FLOP");
+void DefineWork(Profile* profile) {
+  DefineMetric(kMetricTime, "ns", profile);
+  DefineMetric(kMetricModelFlop, "FLOP", profile);
+  DefineMetric(kMetricCompulsoryBytes, "byte", profile);
+  DefineMetric(kMetricDramBytes, "byte", profile);
+  for (const std::string_view name : kMetricFlop) DefineMetric(name, "FLOP", profile);
 }
 
 std::string LackingWork::Text(uint64_t total_ns) const {

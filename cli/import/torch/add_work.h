@@ -21,8 +21,8 @@ namespace rfinject::cli {
 // name, else the one that `gpu` (null: unknown) has for the operands' type.
 void AddWork(const OperatorWork& work, bool main, const std::string& kernel, const Gpu* gpu, LaunchStats* stats);
 
-// Says what the metrics that AddWork() adds to are.
-void DefineWork(std::map<std::string, MetricInfo>* metrics);
+// Says what the metrics that AddWork() adds to are, and that of times.
+void DefineWork(Profile* profile);
 
 // What is said of FLOP and bytes that AddWork() added.
 inline constexpr std::string_view kWorkOfShapes =

@@ -40,11 +40,10 @@ constexpr NamedType kTypes[] = {
     {"c10::Float8_e5m2fnuz", DType::kOther, 1},
 };
 
-uint64_t BytesOf(DType type) {
-  for (const NamedType& one : kTypes) {
-    if (one.type == type) return one.bytes;
-  }
-  return 0;
+// The first one of the type.
+NamedType NamedTypeOf(DType type) {
+  const auto* found = std::ranges::find(kTypes, type, &NamedType::type);
+  return found == std::end(kTypes) ? NamedType{"", DType::kOther, 0} : *found;
 }
 
 using Json = rapidjson::Document;
@@ -85,10 +84,12 @@ DType DTypeOfName(std::string_view name, uint64_t* bytes) {
   return DType::kOther;
 }
 
+std::string_view NameOfDType(DType type) { return NamedTypeOf(type).name; }
+
 TensorView TensorOf(DType type, const std::vector<int64_t>& shape) {
   TensorView tensor;
   tensor.dtype = type;
-  tensor.element_size = BytesOf(type);
+  tensor.element_size = NamedTypeOf(type).bytes;
   tensor.rank = static_cast<uint8_t>(std::min(shape.size(), kMaxRank));
   tensor.numel = 1;
   for (size_t i = 0; i < shape.size(); ++i) {

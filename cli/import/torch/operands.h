@@ -61,6 +61,8 @@ TensorView TensorOf(DType type, const std::vector<int64_t>& shape);
 // "float", "c10::BFloat16", "long int": the type of a tensor of torch's name; kOther for every other word. `bytes` is
 // set to an element's.
 DType DTypeOfName(std::string_view name, uint64_t* bytes);
+// torch's name of a type that recordings have: "c10::BFloat16" of kBFloat16.
+std::string_view NameOfDType(DType type);
 
 }  // namespace rfinject::cli
 
