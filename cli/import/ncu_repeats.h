@@ -26,8 +26,7 @@ struct NcuMetricLine {
   };
 
   std::string section, name;
-  std::string
-      raw;  // the line's text of the two, up to the unit's opening quote; empty: lines are not compared with it
+  std::string raw;  // the two as the line has them, up to the unit's opening quote; empty: nothing is compared
   int metric = -1;  // index into NcuMetrics; -1: not kept
   std::vector<Unit> units;
 

@@ -137,7 +137,7 @@ class Importer {
   std::function<bool(NvtxRange*)> Ranges() {
     const bool ids = database_.ColumnsOf("NVTX_EVENTS").contains("textId");
     const auto statement = std::make_shared<Statement>(database_.Prepare(
-        // Nobody's range has a longer name. A name is kept for each place that a range is in.
+        // Longer names are cut, because a name is kept for each place that a range is in.
         absl::StrCat("SELECT n.globalTid, n.start, n.end, substr(", ids ? "COALESCE(n.text, s.value)" : "n.text",
                      ", 1, 4096) FROM NVTX_EVENTS n ", ids ? "LEFT JOIN StringIds s ON s.id = n.textId " : "",
                      // 59: NvtxPushPopRange, which nest; others begin on one thread and may end on another.

@@ -20,10 +20,10 @@ struct Interval {
 };
 // Gives one interval after the other, by their start; false: no more.
 using Intervals = std::function<bool(Interval*)>;
-// Those of a list, which must be sorted by start and stay where it is.
+// The intervals of a list that is sorted by start, and that outlives the result.
 Intervals IntervalsOf(const std::vector<Interval>& list);
 
-// Those of both.
+// The intervals of both, by their start.
 Intervals Merged(Intervals a, Intervals b);
 
 struct TimedStep {

@@ -1,6 +1,6 @@
 // File: untrusted_database.h
 //
-// A SQLite file that somebody else wrote, opened to be read. Such a file can be made to never end: by a view where a
+// A SQLite file of unknown origin, opened to be read. Such a file can be made to never end: by a view where a
 // table is expected, which computes rows without a limit, or by rows that a join multiplies. So only plain tables are
 // read, and work that the file's size does not explain is ended.
 //

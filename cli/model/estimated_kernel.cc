@@ -320,8 +320,8 @@ ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& 
   const double element_bytes = SparseElementBytes(kernel.signature);
   if (!(products > 0) || !(element_bytes > 0)) return near;
   // A product with a sparse matrix takes an element of the other one for each multiply-add. How many of them a cache
-  // has depends on where the numbers stand, which nobody knows here: all of them, or none. No time of such a kernel
-  // is known either.
+  // has, all or none, depends on where the numbers stand, which is not known here. No time of such a kernel is known
+  // either.
   EstimatedKernel scattered = kernel;
   scattered.bytes += products * element_bytes;
   const ExpectedTime far = TimeOf(scattered, model);

@@ -253,7 +253,7 @@ double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const 
   const double resident = gpu_.sm_count * p.rows_per_sm * 2 * row_bytes;  // read and written
   const double traffic = Traffic(op.bytes + op.rows * row_bytes * p.reread * Missed(resident), p.share);
   // A softmax takes several elements at a time where its rows begin at multiples of what it loads at once; in FP32
-  // the bytes take longer than the elements anyhow.
+  // the bytes take longer than the elements anyway.
   const bool several =
       op.kind == OperatorKind::kSoftmax && (op.element_bytes > 2 || std::fmod(row_bytes, kRowAlignment) == 0);
   if (several || p.elements_per_s == 0) return traffic;

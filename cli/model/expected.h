@@ -128,8 +128,8 @@ class ExpectedTimes {
   Unit UnitOf(Precision precision) const;
   const Parameters& Of(Family family) const { return families_[static_cast<size_t>(family)]; }
 
-  static constexpr double kBlockK = 8,
-                          kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
+  // Steps of the inner dimension that a kernel takes at once.
+  static constexpr double kBlockK = 8, kBlockKTensor = 32;
 
   static double CeilTo(double value, double step);
   // The longer of the two where one is much longer, and a little more where both are alike.

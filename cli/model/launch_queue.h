@@ -3,8 +3,8 @@
 // What a step takes by the clock: the host launches kernels one after the other, ahead of the GPU, and the GPU runs
 // them in that order on one stream. Where the host is not far enough ahead the GPU waits for a launch. It is pure.
 //
-//   const QueueTimes times = RunQueue({{.kernels = {{.launches = 100, .kernel_ns = 2000}}}}, {.interval_ns =
-//   10'000}); times.step_ns;  // 1 ms: the GPU waits for most of it
+//   const std::vector<QueueStretch> step = {{.kernels = {{.launches = 100, .kernel_ns = 2000}}}};
+//   RunQueue(step, {.interval_ns = 10'000}).step_ns;  // 1 ms: the GPU waits for most of it
 #ifndef RFINJECT_CLI_MODEL_LAUNCH_QUEUE_H_
 #define RFINJECT_CLI_MODEL_LAUNCH_QUEUE_H_
 

@@ -99,20 +99,14 @@ Family FamilyOf(const Operator& op) {
   if (op.groups > 1 && op.groups == op.c_in) return Family::kConvDepthwise;
   if (IsFewChannelPatches(op)) return Family::kConvFew;
   const bool tf32 = op.precision == Precision::kTf32Tensor;
+  using Passes = std::array<Family, 3>;  // in the order of Pass
+  constexpr Passes kSingle = {Family::kConvSingle, Family::kConvSingle, Family::kConvSingleWgrad};
+  constexpr Passes kTf32 = {Family::kConvTf32, Family::kConvTf32Dgrad, Family::kConvTf32Wgrad};
+  constexpr Passes kTensor = {Family::kConvTensor, Family::kConvTensorDgrad, Family::kConvTensorWgrad};
+  constexpr Passes kFp32 = {Family::kConvFp32, Family::kConvFp32Dgrad, Family::kConvFp32Wgrad};
   const bool single = op.c_in == 1 && IsTensor(op.precision) && !tf32;
-  if (tensor && tf32) {
-    constexpr std::array kPasses = {Family::kConvTf32, Family::kConvTf32Dgrad, Family::kConvTf32Wgrad};
-    return kPasses[static_cast<size_t>(op.pass)];
-  }
-  switch (op.pass) {
-    case Pass::kForward:
-      return single ? Family::kConvSingle : tensor ? Family::kConvTensor : Family::kConvFp32;
-    case Pass::kDgrad:
-      return single ? Family::kConvSingle : tensor ? Family::kConvTensorDgrad : Family::kConvFp32Dgrad;
-    case Pass::kWgrad:
-      return single ? Family::kConvSingleWgrad : tensor ? Family::kConvTensorWgrad : Family::kConvFp32Wgrad;
-  }
-  return Family::kElementwise;
+  const Passes& passes = single ? kSingle : !tensor ? kFp32 : tf32 ? kTf32 : kTensor;
+  return passes[static_cast<size_t>(op.pass)];
 }
 
 }  // namespace rfinject::cli

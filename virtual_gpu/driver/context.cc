@@ -81,8 +81,7 @@ RFINJECT_CUDA cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
 RFINJECT_CUDA cuDevicePrimaryCtxReset(CUdevice) { return CUDA_SUCCESS; }
 RFINJECT_CUDA cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
-  Primary(device)->flags = flags;
-  return CUDA_SUCCESS;
+  return Set(&Primary(device)->flags, flags);
 }
 RFINJECT_CUDA cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -109,19 +108,16 @@ RFINJECT_CUDA cuCtxPopCurrent(CUcontext* context) {
 }
 RFINJECT_CUDA cuCtxGetDevice(CUdevice* device) {
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *device = Current()->device;
-  return CUDA_SUCCESS;
+  return Set(device, Current()->device);
 }
 RFINJECT_CUDA cuCtxGetFlags(unsigned* flags) {
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *flags = Current()->flags;
-  return CUDA_SUCCESS;
+  return Set(flags, Current()->flags);
 }
 RFINJECT_CUDA cuCtxGetId(CUcontext context, unsigned long long* id) {
   if (context == nullptr) context = Current();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *id = context->id;
-  return CUDA_SUCCESS;
+  return Set(id, context->id);
 }
 RFINJECT_CUDA cuCtxGetApiVersion(CUcontext, unsigned* version) { return Set(version, 3020); }
 RFINJECT_CUDA cuCtxSetLimit(CUlimit limit, size_t value) {

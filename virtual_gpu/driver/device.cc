@@ -120,8 +120,7 @@ RFINJECT_CUDA cuDriverGetVersion(int* version) { return Set(version, CUDA_VERSIO
 
 RFINJECT_CUDA cuDeviceGet(CUdevice* device, int ordinal) {
   if (!IsDevice(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
-  *device = ordinal;
-  return CUDA_SUCCESS;
+  return Set(device, ordinal);
 }
 
 RFINJECT_CUDA cuDeviceGetCount(int* count) { return Set(count, TheBoard().devices); }
@@ -138,14 +137,12 @@ RFINJECT_CUDA cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) { return WriteUu
 
 RFINJECT_CUDA cuDeviceTotalMem(size_t* bytes, CUdevice device) {
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *bytes = TheBoard().memory_bytes;
-  return CUDA_SUCCESS;
+  return Set(bytes, TheBoard().memory_bytes);
 }
 
 RFINJECT_CUDA cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *value = Attribute(attribute, device);
-  return CUDA_SUCCESS;
+  return Set(value, Attribute(attribute, device));
 }
 
 RFINJECT_CUDA cuDeviceGetPCIBusId(char* text, int bytes, CUdevice device) {

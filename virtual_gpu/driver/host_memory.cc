@@ -29,7 +29,7 @@ uint64_t Number(std::string_view text) {
   return parsed.ec == std::errc() ? number : kUnknown;
 }
 
-// What a control group has left, of which `cache` in `stat` can be given back.
+// What a control group has left. What it uses as a cache, the field `cache` of the file `stat`, can be given back.
 uint64_t Left(const char* limit, const char* used, const char* stat, std::string_view cache) {
   const uint64_t most = Number(Read(limit));
   const uint64_t taken = Number(Read(used));

@@ -88,8 +88,8 @@ bool HostHolds(size_t bytes) {
   return false;
 }
 
-// Memory that nobody has written to holds what a GPU's may hold; but not the one in which an operator finds how much
-// its kernels have found.
+// New memory counts as known: a GPU's may hold anything. While an operator is told how much its kernels have found
+// (rfinject_virtual_gpu_answer) it does not, because the operator reads that from new memory.
 void NoteNew(uintptr_t address, size_t bytes) {
   if (TheBoard().computes && !Answers()) NoteKnown(address, bytes);
 }
@@ -193,8 +193,8 @@ void Clear(uintptr_t address, size_t bytes) {
 
 // Copies between two places in the memory of devices.
 void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
-  if (to < from + bytes &&
-      from < to + bytes) {  // the ranges overlap, which cudaMemcpy does not allow: do what memmove does
+  const bool overlap = to < from + bytes && from < to + bytes;
+  if (overlap) {  // cudaMemcpy does not allow it: do what memmove does
     memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     MarkWritten(to, bytes);
     return;
@@ -380,8 +380,7 @@ RFINJECT_CUDA cuMemHostGetFlags(unsigned* flags, void* host) {
   const Lock lock(StateLock());
   const auto at = Find(reinterpret_cast<uintptr_t>(host));
   if (at == Blocks().end()) return CUDA_ERROR_INVALID_VALUE;
-  *flags = at->second.flags;
-  return CUDA_SUCCESS;
+  return Set(flags, at->second.flags);
 }
 RFINJECT_CUDA cuMemHostRegister(void* address, size_t bytes, unsigned flags) {
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;

@@ -100,8 +100,7 @@ CUresult RecordEvent(CUevent event, CUstream handle) {
 CUresult ElapsedTime(float* milliseconds, CUevent from, CUevent to) {
   if (from == nullptr || to == nullptr || !from->recorded || !to->recorded) return CUDA_ERROR_INVALID_HANDLE;
   if (to->at > ClockNow() || from->at > ClockNow()) return CUDA_ERROR_NOT_READY;
-  *milliseconds = static_cast<float>((static_cast<double>(to->at) - static_cast<double>(from->at)) * 1e-6);
-  return CUDA_SUCCESS;
+  return Set(milliseconds, static_cast<float>((static_cast<double>(to->at) - static_cast<double>(from->at)) * 1e-6));
 }
 
 }  // namespace
@@ -265,8 +264,7 @@ RFINJECT_CUDA cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 
 RFINJECT_CUDA cuEventCreate(CUevent* event, unsigned) {
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *event = new CUevent_st;
-  return CUDA_SUCCESS;
+  return Set(event, new CUevent_st);
 }
 RFINJECT_CUDA cuEventDestroy(CUevent event) {
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -188,8 +188,8 @@ RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, 
 }
 
 #if CUDNN_MAJOR < 9
-// The interface of version 6, which PyTorch took up to cuDNN 8. A step's input has a descriptor of its own: [batch,
-// width, 1], of which the first is the largest.
+// The interface of version 6, which PyTorch took up to cuDNN 8. The input of each step has a descriptor of its own,
+// [batch, width, 1]; the first step's batch is the largest.
 namespace {
 
 int64_t Extent(cudnnTensorDescriptor_t tensor, size_t dimension) {

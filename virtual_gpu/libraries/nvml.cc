@@ -72,8 +72,7 @@ RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
   if (index >= static_cast<unsigned>(Count())) return kInvalidArgument;
-  *device = Handle(static_cast<int>(index));
-  return kSuccess;
+  return Set(device, Handle(static_cast<int>(index)));
 }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* text, nvmlDevice_t* device) {
   for (int i = 0; i < Count(); ++i) {

@@ -1,6 +1,6 @@
 // File: add_work.h
 //
-// Puts what operators had to do (work.h) beside the times of their kernels, and says of which it is not known.
+// Puts what operators had to do (work.h) beside the times of their kernels, and says for which it is not known.
 #ifndef RFINJECT_CLI_IMPORT_TORCH_ADD_WORK_H_
 #define RFINJECT_CLI_IMPORT_TORCH_ADD_WORK_H_
 

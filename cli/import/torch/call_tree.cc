@@ -44,7 +44,6 @@ class Maker {
 
  private:
   const TorchSpan& Span(uint32_t index) const { return recording_.spans[index]; }
-  const std::string& Name(uint32_t index) const { return recording_.texts[Span(index).name]; }
 
   // An annotation is around a module, and that around an operator, where all begin at once.
   std::tuple<uint32_t, int64_t, int64_t, int, uint32_t> Rank(uint32_t index) const {

@@ -20,8 +20,8 @@ using Value = rapidjson::Value;
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 constexpr size_t kMostBytes = 512u << 20;
-constexpr size_t kLongestOperandsOfCall =
-    64u << 10;  // of one call; longer ones are left out, as those of a recording are
+// Longer operands of a call are left out, as those of a recording are.
+constexpr size_t kLongestOperandsOfCall = 64u << 10;
 
 const Value& Nothing() {
   static const Value& nothing = *new Value(rapidjson::kArrayType);

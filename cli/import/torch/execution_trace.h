@@ -35,8 +35,8 @@ struct ExecutionTrace {
 // Whether a file that begins like this may be one.
 bool LooksLikeExecutionTrace(std::string_view beginning);
 
-// Reads all of it. Memory is a few times the file's bytes unpacked, of which there may be 512 MiB. Fails with the
-// offset where it is not JSON, or what is missing.
+// Reads all of it. Memory is a few times the file's unpacked bytes, which may be 512 MiB. Fails with the offset where
+// it is not JSON, or with what is missing.
 absl::StatusOr<ExecutionTrace> ReadExecutionTrace(ByteStream& bytes);
 
 }  // namespace rfinject::cli

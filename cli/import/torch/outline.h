@@ -18,7 +18,7 @@ struct StepRange {
   int64_t start = 0, end = 0;
 };
 
-// Numbers, of which most follow one another.
+// A set of numbers, most of which follow one another.
 class NumberSet {
  public:
   NumberSet() = default;
