@@ -37,7 +37,8 @@ constexpr const char* kStubText = "not supported on rfinject's virtual GPU";
 
 // SYMBOL(kind, name): the kinds are those of read_headers.py.
 #define SYMBOL(kind, name) RFINJECT_STUB_##kind(name)
-// A function and its siblings (FORMS in read_headers.py).
+// A function and its siblings (FORMS in read_headers.py): cublasDsymm_v2_64 is in SYMBOLS_SDCZ_64(…, cublas,
+// symm_v2).
 #define SYMBOL_64(kind, name) SYMBOL(kind, name) SYMBOL(kind, name##_64)
 #define SYMBOL_ptsz(kind, name) SYMBOL(kind, name) SYMBOL(kind, name##_ptsz)
 #define SYMBOL_ptds(kind, name) SYMBOL(kind, name) SYMBOL(kind, name##_ptds)
@@ -47,7 +48,8 @@ constexpr const char* kStubText = "not supported on rfinject's virtual GPU";
 #define SYMBOLS_SDCZ(kind, before, behind) SYMBOLS_SD(kind, before, behind) SYMBOLS_CZ(kind, before, behind)
 #define SYMBOLS_SD_64(kind, before, behind) SYMBOLS_SD(kind, before, behind) SYMBOLS_SD(kind, before, behind##_64)
 #define SYMBOLS_CZ_64(kind, before, behind) SYMBOLS_CZ(kind, before, behind) SYMBOLS_CZ(kind, before, behind##_64)
-#define SYMBOLS_SDCZ_64(kind, before, behind) SYMBOLS_SDCZ(kind, before, behind) SYMBOLS_SDCZ(kind, before, behind##_64)
+#define SYMBOLS_SDCZ_64(kind, before, behind) \
+  SYMBOLS_SDCZ(kind, before, behind) SYMBOLS_SDCZ(kind, before, behind##_64)
 
 // RFINJECT_STUB_MISSING(name, status) reports the name and returns the status.
 #define RFINJECT_STUB_MISSING rfinject_virtual_gpu_missing
