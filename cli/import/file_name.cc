@@ -10,6 +10,8 @@ namespace {
 
 std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
+std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 bool IsSeparator(char c) { return c == '_' || c == '-' || c == '.' || c == ' '; }
 
 // Where `word` stands in `name` between separators; npos when it does not.
@@ -24,7 +26,7 @@ size_t FindWord(std::string_view name, std::string_view word) {
 }  // namespace
 
 std::string OtherProfileRemedy(std::string_view path) {
-  const std::string name(path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1));
+  const std::string name(BaseName(path));
   const std::string stem = name.substr(0, name.rfind('.'));
   if (name.ends_with(".nsys-rep") || name.ends_with(".qdrep")) {
     return "Nsight Systems' own format; 'nsys export --type sqlite " + name + "' writes what 'rfinject import nsys " +
@@ -38,7 +40,7 @@ std::string OtherProfileRemedy(std::string_view path) {
 }
 
 NamedRun RunOfFileName(std::string_view path) {
-  std::string_view base = path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
+  std::string_view base = BaseName(path);
   for (std::string_view ending :
        {".csv", ".sqlite", ".ncu", ".nsys", ".txt", ".gz", ".zip", ".json", ".trace", ".pt"}) {
     if (base.size() > ending.size() && base.ends_with(ending)) base.remove_suffix(ending.size());

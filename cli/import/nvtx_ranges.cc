@@ -27,7 +27,10 @@ bool Has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-Phase PhaseNamed(const std::vector<std::string>& words) {
+}  // namespace
+
+Phase PhaseOfRange(std::string_view name) {
+  const std::vector<std::string> words = WordsOf(name);
   constexpr std::array<std::pair<std::string_view, Phase>, 8> kWords = {{{"forward", Phase::kForward},
                                                                          {"backward", Phase::kBackward},
                                                                          {"autograd", Phase::kBackward},
@@ -41,10 +44,6 @@ Phase PhaseNamed(const std::vector<std::string>& words) {
   }
   return Phase::kOther;
 }
-
-}  // namespace
-
-Phase PhaseOfRange(std::string_view name) { return PhaseNamed(WordsOf(name)); }
 
 bool IsLoaderName(std::string_view name) { return name.starts_with("enumerate(DataLoader)#"); }
 

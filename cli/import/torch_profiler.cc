@@ -198,7 +198,7 @@ class Importer {
   void FindMainKernels() {
     main_.assign(recording_.spans.size(), kNoActivity);
     for (size_t i = 0; i < recording_.activities.size(); ++i) {
-      const uint32_t op = OperatorOf(i);
+      const uint32_t op = OperatorAt(tree_.places[i].span);
       if (op == kNoSpan || recording_.activities[i].kind != TorchActivity::Kind::kKernel) continue;
       uint32_t& main = main_[op];
       if (main == kNoActivity || recording_.activities[i].duration > recording_.activities[main].duration) {
@@ -207,10 +207,7 @@ class Importer {
     }
   }
 
-  uint32_t OperatorOf(size_t activity) const {
-    const uint32_t span = tree_.places[activity].span;
-    return span == kNoSpan ? kNoSpan : tree_.spans[span].cost;
-  }
+  uint32_t OperatorAt(uint32_t span) const { return span == kNoSpan ? kNoSpan : tree_.spans[span].cost; }
 
   Phase PhaseOf(size_t index) const {
     const TorchActivity& activity = recording_.activities[index];
@@ -233,7 +230,7 @@ class Importer {
   void AddActivity(size_t index) {
     const TorchActivity& activity = recording_.activities[index];
     const TorchLaunch& launched = recording_.launches[activity.launch];
-    const uint32_t op = OperatorOf(index);
+    const uint32_t op = OperatorAt(tree_.places[index].span);
     LaunchKey key;
     key.kernel = recording_.texts[launched.name];
     if (key.kernel.empty()) key.kernel = "(no name)";
@@ -338,8 +335,7 @@ class Importer {
   }
 
   uint32_t CountedOperator(size_t index) const {
-    const uint32_t span = index < tree_.counted.size() ? tree_.counted[index].span : kNoSpan;
-    return span == kNoSpan ? kNoSpan : tree_.spans[span].cost;
+    return index < tree_.counted.size() ? OperatorAt(tree_.counted[index].span) : kNoSpan;
   }
 
   // --- The clock.

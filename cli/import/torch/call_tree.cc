@@ -36,7 +36,8 @@ class Maker {
     }
     std::iota(tree_.order.begin(), tree_.order.end(), 0u);
     std::sort(tree_.order.begin(), tree_.order.end(), [this](uint32_t a, uint32_t b) { return Rank(a) < Rank(b); });
-    ClassifyNames();
+    bits_.assign(recording_.texts.size(), kUnknown);
+    phases_.assign(recording_.texts.size(), Phase::kOther);
     Nest();
     JoinActivities();
     JoinCounters();
@@ -54,10 +55,6 @@ class Maker {
 
   // What a name means, found out once for each.
   enum NameBits : uint8_t { kAtomic = 1, kEngineNode = 2, kAutograd = 4, kCheckpoint = 8 };
-  void ClassifyNames() {
-    bits_.assign(recording_.texts.size(), kUnknown);
-    phases_.assign(recording_.texts.size(), Phase::kOther);
-  }
   uint8_t BitsOf(uint32_t name) {
     uint8_t& bits = bits_[name];
     if (bits != kUnknown) return bits;

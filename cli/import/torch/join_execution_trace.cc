@@ -14,11 +14,6 @@ struct Family {
 };
 using Kinds = std::map<std::vector<uint64_t>, std::vector<Family>>;
 
-void AddMember(uint32_t index, uint32_t depth, uint32_t name, Family* family) {
-  family->members.push_back(index);
-  family->kind.push_back((static_cast<uint64_t>(depth) << 32) | name);
-}
-
 // Families by the operator that is outermost; ranges and modules around and between operators do not count.
 class Families {
  public:
@@ -33,7 +28,8 @@ class Families {
     place_[index] = {root, depth};
     const auto [known, is_new] = families_.try_emplace(root);
     if (is_new) order_.push_back(root);
-    AddMember(index, depth, name, &known->second);
+    known->second.members.push_back(index);
+    known->second.kind.push_back((static_cast<uint64_t>(depth) << 32) | name);
   }
   const std::vector<uint32_t>& roots() const { return order_; }
   Family& of(uint32_t root) { return families_[root]; }

@@ -74,11 +74,10 @@ class Aligner {
   }
 
  private:
-  uint32_t KindNumber(const std::string& kind) { return kind.empty() ? 0 : kinds_.NumberOf(kind); }
   Call MakeCall(const std::string& name, std::string_view signature, uint32_t of) {
     Call call{.of = of};
     const std::string family = OperatorFamily(name);
-    for (const Level level : kLevels) call.kinds[level] = KindNumber(KindAt(level, family, signature));
+    for (const Level level : kLevels) call.kinds[level] = kinds_.NumberOf(KindAt(level, family, signature));
     return call;
   }
 
@@ -177,47 +176,38 @@ class Aligner {
 
 // Names the modules of a recording: below two that are the same, the k-th that is called of a class is the k-th of
 // that class, where there are equally many.
-class ModuleAligner {
- public:
-  ModuleAligner(const Run& named, CallTree* tree) : named_(named), tree_(*tree) {}
-
-  void Align() {
-    std::map<std::pair<LayerKey, std::string>, std::vector<std::pair<uint64_t, LayerKey>>> there;
-    for (const auto& [key, info] : named_.layers) {
-      const LayerKey parent = key.path.empty() ? LayerKey{} : LayerKey{key.model, info.parent_path};
-      there[{parent, info.class_name}].emplace_back(info.order, key);
-    }
-    for (auto& [kind, list] : there) std::sort(list.begin(), list.end());
-    std::map<std::pair<uint32_t, std::string>, std::vector<uint32_t>> here;
-    for (uint32_t i = 1; i < tree_.layers.size(); ++i) {
-      here[{tree_.layers[i].parent, tree_.layers[i].class_name}].push_back(i);
-    }
-    std::vector<LayerKey> names(tree_.layers.size());
-    for (uint32_t i = 1; i < tree_.layers.size(); ++i) {  // a parent has a smaller number than what is in it
-      const RecordedLayer& layer = tree_.layers[i];
-      const bool known = layer.parent == 0 || !names[layer.parent].model.empty();
-      const std::vector<uint32_t>& alike = here[{layer.parent, layer.class_name}];
-      const auto found = there.find({names[layer.parent], layer.class_name});
-      if (!known || found == there.end() || found->second.size() != alike.size()) continue;
-      const auto place = std::find(alike.begin(), alike.end(), i) - alike.begin();
-      names[i] = found->second[static_cast<size_t>(place)].second;
-    }
-    for (uint32_t i = 1; i < tree_.layers.size(); ++i) {
-      RecordedLayer& layer = tree_.layers[i];
-      const bool named = !names[i].model.empty();
-      ++(named ? tree_.named_modules : tree_.not_named);
-      if (!named && layer.parent == 0) continue;
-      const RecordedLayer& above = tree_.layers[layer.parent];
-      const std::string own = layer.path.substr(layer.path.rfind('.') + 1);
-      layer.model = named ? names[i].model : above.model;
-      layer.path = named ? names[i].path : above.path.empty() ? own : above.path + "." + own;
-    }
+void AlignModules(const Run& named_run, CallTree* tree) {
+  std::map<std::pair<LayerKey, std::string>, std::vector<std::pair<uint64_t, LayerKey>>> there;
+  for (const auto& [key, info] : named_run.layers) {
+    const LayerKey parent = key.path.empty() ? LayerKey{} : LayerKey{key.model, info.parent_path};
+    there[{parent, info.class_name}].emplace_back(info.order, key);
   }
-
- private:
-  const Run& named_;
-  CallTree& tree_;
-};
+  for (auto& [kind, list] : there) std::sort(list.begin(), list.end());
+  std::map<std::pair<uint32_t, std::string>, std::vector<uint32_t>> here;
+  for (uint32_t i = 1; i < tree->layers.size(); ++i) {
+    here[{tree->layers[i].parent, tree->layers[i].class_name}].push_back(i);
+  }
+  std::vector<LayerKey> names(tree->layers.size());
+  for (uint32_t i = 1; i < tree->layers.size(); ++i) {  // a parent has a smaller number than what is in it
+    const RecordedLayer& layer = tree->layers[i];
+    const bool known = layer.parent == 0 || !names[layer.parent].model.empty();
+    const std::vector<uint32_t>& alike = here[{layer.parent, layer.class_name}];
+    const auto found = there.find({names[layer.parent], layer.class_name});
+    if (!known || found == there.end() || found->second.size() != alike.size()) continue;
+    const auto place = std::find(alike.begin(), alike.end(), i) - alike.begin();
+    names[i] = found->second[static_cast<size_t>(place)].second;
+  }
+  for (uint32_t i = 1; i < tree->layers.size(); ++i) {
+    RecordedLayer& layer = tree->layers[i];
+    const bool named = !names[i].model.empty();
+    ++(named ? tree->named_modules : tree->not_named);
+    if (!named && layer.parent == 0) continue;
+    const RecordedLayer& above = tree->layers[layer.parent];
+    const std::string own = layer.path.substr(layer.path.rfind('.') + 1);
+    layer.model = named ? names[i].model : above.model;
+    layer.path = named ? names[i].path : above.path.empty() ? own : above.path + "." + own;
+  }
+}
 
 }  // namespace
 
@@ -252,7 +242,7 @@ const Run* RunWithNames(const Profile& names, bool trains) {
 
 void AlignNames(const TorchRecording& recording, const Run& named, CallTree* tree) {
   if (tree->layers.size() > 1) {
-    ModuleAligner(named, tree).Align();
+    AlignModules(named, tree);
   } else {
     Aligner(recording, named, tree).Align();
   }
