@@ -44,8 +44,13 @@ bool IsCommunication(const char* name) noexcept {
 
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_cache_key;
-void MakeCacheKey() noexcept { pthread_key_create(&g_cache_key, &free); }
 __thread void* t_cache = nullptr;
+// The destructors of other libraries' thread data may launch after this one has run: they get a cache of their own.
+void FreeCache(void* cache) noexcept {
+  t_cache = nullptr;
+  free(cache);
+}
+void MakeCacheKey() noexcept { pthread_key_create(&g_cache_key, &FreeCache); }
 
 }  // namespace
 
