@@ -1,8 +1,6 @@
-// File: captured_graphs.cc
 #include "collector/cupti/captured_graphs.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "collector/cupti/lock_waits.h"
@@ -22,10 +20,6 @@ struct Known {
 };
 constexpr size_t kKnown = 16;  // a power of two
 __thread Known t_known[kKnown] = {};
-
-struct IdentityHash {
-  size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
-};
 
 }  // namespace
 
@@ -166,8 +160,7 @@ void CapturedGraphs::EndInstantiate(const void* executable, const void* graph) n
   const std::unique_ptr<std::vector<Node>> clones(std::exchange(t_clones, nullptr));
   if (executable == nullptr || !lock_.LockFor(kLaunchLockWaitNs)) return;
   const HeldLock held(lock_);
-  const auto of = graphs_.find(graph);
-  const Graph* from = of != graphs_.end() ? &of->second : nullptr;
+  const Graph* from = FindGraph(graph);
   const bool by_id = clones != nullptr && !clones->empty() && from != nullptr && clones->size() >= from->nodes.size();
   Fill(executable, from, by_id ? std::move(*clones) : from != nullptr ? from->nodes : std::vector<Node>(), by_id);
 } catch (...) {
@@ -178,11 +171,15 @@ void CapturedGraphs::EndInstantiate(const void* executable, const void* graph) n
 void CapturedGraphs::Update(const void* executable, const void* graph) noexcept try {
   if (!lock_.LockFor(kLaunchLockWaitNs)) return;
   const HeldLock held(lock_);
-  const auto of = graphs_.find(graph);
-  const Graph* from = of != graphs_.end() ? &of->second : nullptr;
+  const Graph* from = FindGraph(graph);
   Fill(executable, from, from != nullptr ? from->nodes : std::vector<Node>(), false);
 } catch (...) {
   recorder_.CountDrop("CUDA graphs: out of memory");
+}
+
+const CapturedGraphs::Graph* CapturedGraphs::FindGraph(const void* graph) const {
+  const auto at = graphs_.find(graph);
+  return at != graphs_.end() ? &at->second : nullptr;
 }
 
 void CapturedGraphs::Fill(const void* executable, const Graph* graph, std::vector<Node> nodes, bool by_id) {
