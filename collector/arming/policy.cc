@@ -1,4 +1,3 @@
-// File: policy.cc
 #include "collector/arming/policy.h"
 
 #include <algorithm>
@@ -239,7 +238,6 @@ void Policy::OnNewKey(uint32_t key) {
     state.counted.resize(roles_.size(), 0);
     keys_.push_back(std::move(state));
   }
-  converged_ = false;
 }
 
 // A few samples may all be of one kind of step by chance, and then look sure. The durations of all steps say what
@@ -375,7 +373,7 @@ void Policy::UpdateLevel() noexcept {
   while (level_ < kMaxLevel && cost > budget * static_cast<double>(uint64_t{1} << level_)) ++level_;
 }
 
-// Which keys are heavy, which are done, and whether anything is left to do.
+// Which keys are heavy, and which are done.
 void Policy::Review() {
   double total = 0;
   std::vector<uint32_t> order;
@@ -405,9 +403,12 @@ void Policy::Review() {
     look(key.time, &key.time_until, &key.time_done);
     if (options_.has_times && IsGone(key)) key.heavy = false;
   }
+}
+
+bool Policy::converged() const noexcept {
   bool needed = NeedsTimes();
   for (uint32_t group = 0; group < roles_.size() && !needed; ++group) needed = Needs(group);
-  converged_ = !needed;
+  return !needed;
 }
 
 bool Policy::CheckStall(uint64_t now_ns, uint64_t progress) noexcept {
