@@ -1,4 +1,3 @@
-// File: planner.cc
 #include "collector/cupti/planner.h"
 
 #include <algorithm>
@@ -91,16 +90,6 @@ class Planner {
   std::map<Names, bool> answers_;
 };
 
-std::string Label(std::string_view letter, size_t index) {
-  std::string label(letter);
-  if (index > 0) label += std::to_string(index + 1);
-  return label;
-}
-
-std::string HardwareLabel(size_t index) {
-  return index < 6 ? std::string(1, static_cast<char>('A' + index)) : "H" + std::to_string(index + 1);
-}
-
 struct Bin {
   Names base;
   Names metrics;
@@ -147,8 +136,8 @@ class PlanMaker {
       AddUserMetric(name, is_sass ? Names{} : base, is_sass ? &sass : &hardware);
     }
     AddHardware(hardware, base);
-    for (size_t i = 0; i < sass.size(); ++i) AddGroup(GroupKind::kSass, Label("S", i), sass[i]);
-    for (size_t i = 0; i < guard.size(); ++i) AddGroup(GroupKind::kSparsityGuard, Label("G", i), guard[i]);
+    for (const Bin& bin : sass) AddGroup(GroupKind::kSass, bin);
+    for (const Bin& bin : guard) AddGroup(GroupKind::kSparsityGuard, bin);
     plan_.questions = planner_.questions();
     return std::move(plan_);
   }
@@ -229,15 +218,15 @@ class PlanMaker {
     }
   }
 
-  void AddGroup(GroupKind kind, std::string label, const Bin& bin) {
-    CounterGroup group{std::move(label), kind, bin.base, bin.base.size()};
+  void AddGroup(GroupKind kind, const Bin& bin) {
+    CounterGroup group{kind, bin.base};
     group.metrics.insert(group.metrics.end(), bin.metrics.begin(), bin.metrics.end());
     plan_.groups.push_back(std::move(group));
   }
 
   void AddHardware(const std::vector<Bin>& bins, const Names& base) {
-    for (size_t i = 0; i < bins.size(); ++i) {
-      AddGroup(GroupKind::kHardware, HardwareLabel(i), bins[i]);
+    for (const Bin& bin : bins) {
+      AddGroup(GroupKind::kHardware, bin);
       // Clocks are counted only where they cost no group.
       Names& metrics = plan_.groups.back().metrics;
       for (const std::string& clock : request_.metrics.clocks) {
