@@ -1,4 +1,3 @@
-// File: launch_keys.cc
 #include "collector/cupti/launch_keys.h"
 
 #include <pthread.h>
@@ -25,12 +24,6 @@ uint64_t HashOf(const LaunchCall& call) noexcept {
   hash = HashMix(hash, uint64_t{call.site.layer} << 32 | call.site.op);
   hash = HashMix(hash, uint64_t{call.site.node} << 8 | static_cast<uint8_t>(call.site.phase));
   return hash | 1;  // 0 is an empty slot
-}
-
-bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
-  return a.function == b.function && std::memcmp(a.grid, b.grid, sizeof a.grid) == 0 &&
-         std::memcmp(a.block, b.block, sizeof a.block) == 0 && a.dynamic_shared_bytes == b.dynamic_shared_bytes &&
-         a.device == b.device && a.site == b.site;
 }
 
 // Whether a kernel is NCCL's. CUPTI gives their names as the compiler has mangled them:
@@ -74,7 +67,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
   Entry* slot = nullptr;
   for (size_t probe = 0; probe < 2; ++probe) {
     Entry& entry = cache[(hash + probe) & (kCacheSize - 1)];
-    if (entry.hash == hash && entry.epoch == epoch_ && Same(entry.call, call)) {
+    if (entry.hash == hash && entry.epoch == epoch_ && entry.call == call) {
       *identity = entry.identity;
       return entry.key;
     }
@@ -97,7 +90,7 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   auto [at, end] = table_.equal_range(hash);
   for (; at != end; ++at) {
     // A module that was unloaded may have given its address to another kernel.
-    if (Same(at->second.call, call) && at->second.identity.kernel == kernel) {
+    if (at->second.call == call && at->second.identity.kernel == kernel) {
       *slot = at->second;
       return slot->key;
     }
@@ -112,10 +105,8 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   // NCCL's kernels are communication, whichever layer they are launched from (DistributedDataParallel launches them
   // in the backward).
   if (name != nullptr && IsCommunication(name)) entry.identity.site.phase = Phase::kCommunication;
-  for (int i = 0; i < 3; ++i) {
-    entry.identity.grid[i] = call.grid[i];
-    entry.identity.block[i] = call.block[i];
-  }
+  entry.identity.grid = call.grid;
+  entry.identity.block = call.block;
   entry.identity.dynamic_shared_bytes = call.dynamic_shared_bytes;
   entry.identity.device = call.device;
   identities_.push_back(entry.identity);
