@@ -339,8 +339,6 @@ bool HardwareSource::Load() {
 
   cupti::LoadOptions options;
   options.driver_ready = true;
-  // A program that has torch has torch's CUPTI too; in any other program we are the only ones who load one.
-  options.may_load = true;
   cupti::LoadResult result = cupti::LoadApi(options);
   if (result.status != cupti::LoadStatus::kOk) {
     cupti::ReportCondition(
@@ -508,12 +506,13 @@ void HardwareSource::OnForkedChild() noexcept {
   policy_.ResetLockInForkedChild();
 }
 
-}  // namespace
-
+// Whether this process can have a GPU at all: a driver is loaded or its device file exists.
 bool HardwareMayExist() noexcept {
   if (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0) return true;
   return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) != nullptr;
 }
+
+}  // namespace
 
 Source* MakeHardwareSource(const Settings& settings, Recorder& recorder) noexcept {
   if (settings.mode == "none" || !HardwareMayExist()) return nullptr;

@@ -119,7 +119,6 @@ TEST(OldPerfworks, PlansInSinglePasses) {
   if (folder.empty())
     GTEST_SKIP() << "no CUPTI 12.4 (scripts/torch_venv 2.6), and RFINJECT_TEST_OLD_CUPTI is not set";
   LoadOptions options;
-  options.may_load = true;
   options.folders = {folder};
   options.cuda_major = access((options.folders[0] + "/libcupti.so.12").c_str(), R_OK) == 0 ? 12 : 11;
   LoadResult loaded = LoadApi(options);
