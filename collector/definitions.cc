@@ -22,6 +22,24 @@ uint32_t IdOf(typename Ids::key_type key, Ids* ids, Values* values, Make make) {
   return it->second = static_cast<uint32_t>(values->size());
 }
 
+// "bfloat16" and "float16" are "bfloat16+float16".
+std::string UniteTypes(std::string_view a, std::string_view b) {
+  std::set<std::string_view> types;
+  for (std::string_view list : {a, b}) {
+    while (!list.empty()) {
+      const size_t end = std::min(list.find('+'), list.size());
+      if (end > 0) types.insert(list.substr(0, end));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+  }
+  std::string result;
+  for (std::string_view type : types) {
+    if (!result.empty()) result += '+';
+    result += type;
+  }
+  return result;
+}
+
 }  // namespace
 
 Definitions::Definitions() {
@@ -129,28 +147,6 @@ Diagnostic* Definitions::AddDiagnostic(Severity severity, std::string_view id, s
                                                .remedy = std::string(remedy),
                                                .unix_ns = unix_ns}});
 }
-
-namespace {
-
-// "bfloat16" and "float16" are "bfloat16+float16".
-std::string UniteTypes(std::string_view a, std::string_view b) {
-  std::set<std::string_view> types;
-  for (std::string_view list : {a, b}) {
-    while (!list.empty()) {
-      const size_t end = std::min(list.find('+'), list.size());
-      if (end > 0) types.insert(list.substr(0, end));
-      list.remove_prefix(std::min(end + 1, list.size()));
-    }
-  }
-  std::string result;
-  for (std::string_view type : types) {
-    if (!result.empty()) result += '+';
-    result += type;
-  }
-  return result;
-}
-
-}  // namespace
 
 void MergeFacts(const RunFacts& from, RunFacts* into) {
   std::string types = UniteTypes(into->policy.autocast_dtype, from.policy.autocast_dtype);

@@ -152,27 +152,27 @@ class Recorder {
   virtual void NameFrame(const NativeFrame& frame, std::string_view function) noexcept = 0;
 
   // --- Steps. EndStep closes the current step: all that was recorded by any thread before the call belongs to it.
+  // What is told of the current step is told before.
   virtual void EndStep(uint64_t samples_in_step) noexcept = 0;
   virtual uint64_t CurrentStep() const noexcept = 0;
-  // Tells that the current step ran with counters; `group` counts from 1. Called before its EndStep.
+  // Tells that the current step ran with counters; `group` counts from 1.
   virtual void MarkArmed(uint32_t group) noexcept = 0;
-  // Tells the device memory in use at the end of the current step, and the most during it, in bytes, by all
-  // processes. Called before its EndStep.
+  // Tells the device memory in use at the end of the current step, and the most during it: bytes, of all processes.
   virtual void NoteMemory(uint64_t in_use, uint64_t peak) noexcept = 0;
-  // Tells for how long something ran on the GPU in the current step. Called before its EndStep.
+  // Tells for how long something ran on the GPU in the current step.
   virtual void NoteBusy(uint64_t ns) noexcept = 0;
   // Tells what lay in the device's memory when the most was allocated; it takes the place of the last peak. A cold
   // call.
   virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept = 0;
   // Tells what the current step is made of: how many calls of root modules, a number that tells it from other steps
-  // of an iteration (Step.kind), and Step.optimizer. Called before its EndStep.
+  // of an iteration (Step.kind), and Step.optimizer.
   virtual void NoteCalls(uint32_t calls, uint32_t kind, uint32_t optimizer) noexcept = 0;
   // Tells that a batch is validated, which is part of no step.
   virtual void NoteEvaluation(uint64_t samples) noexcept = 0;
-  // Leaves out the step that runs, because it was not seen from its beginning. Called before its EndStep.
+  // Leaves out the step that runs, because it was not seen from its beginning.
   virtual void LeaveStepOut() noexcept = 0;
   // Tells that the program compiles kernels in the current step (torch.compile), and tries them out. What is launched
-  // in this step is in no sum, and --steps counts the next one instead. Called before its EndStep.
+  // in this step is in no sum, and --steps counts the next one instead.
   virtual void NoteCompilation() noexcept = 0;
   // Tells that the program begins to train with the current step, which nothing was launched in. What it has run
   // before was no training: its steps were batches of validation, and --skip and --steps count from here.
@@ -204,8 +204,8 @@ class Recorder {
   // program was making its weights, and that is part of no step. The injector calls this once, with the GIL held,
   // before Activate and on the same thread; after Activate, or when a step has ended already, it does nothing.
   virtual void BeginFirstStep() noexcept = 0;
-  // Opens the trace and begins to write; idempotent. On failure the recorder is muted for good, with a
-  // line on stderr.
+  // Opens the trace and begins to write; idempotent. On failure the recorder is muted for good, with a line on
+  // stderr.
   virtual void Activate() noexcept = 0;
   virtual bool active() const noexcept = 0;
   // Writes the steps that have ended, and goes on recording. Waits for that, but not longer than a second. The

@@ -177,7 +177,8 @@ class Policy {
   size_t key_count() const noexcept { return keys_.size(); }
 
  private:
-  KeyState* Find(uint32_t key);
+  // Notes that the current step has the key.
+  KeyState& Seen(uint32_t key);
   bool Done(const Moments& moments) const noexcept;
   bool IsGone(const KeyState& key) const noexcept;
   bool NeedsTimes() const noexcept;

@@ -25,16 +25,11 @@ __thread Known t_known[kKnown] = {};
 
 // --- What is captured.
 
-bool CapturedGraphs::HasRoom() noexcept {
-  if (nodes_ < kMaxNodes) return true;
-  reasons_.fetch_or(kNoRoom, std::memory_order_relaxed);
-  return false;
-}
-
 // May throw std::bad_alloc.
 void CapturedGraphs::Append(const void* graph, const Node& node) {
   Graph& found = graph != nullptr ? graphs_[graph] : open_;
-  if (!HasRoom()) {
+  if (nodes_ >= kMaxNodes) {
+    reasons_.fetch_or(kNoRoom, std::memory_order_relaxed);
     found.refused |= kNoRoom;
     return;
   }
@@ -293,14 +288,10 @@ CapturedGraphs::Launch CapturedGraphs::Define(const void* executable, uint32_t w
   found.launch.whole = whole;
   if (found.contents != nullptr) {
     Contents& contents = *found.contents;
-    const auto unknown =
-        static_cast<uint32_t>(std::count_if(contents.nodes.begin(), contents.nodes.end(), [](const Node& node) {
-          return node.key == LaunchKeys::kNoKey && !node.transfer;
-        }));
     contents.whole = whole;
-    contents.has_row = unknown != 0 || std::any_of(contents.nodes.begin(), contents.nodes.end(), [this](Node node) {
-                         return !node.transfer && !keys_.IsCounted(node.key);
-                       });
+    contents.has_row = std::ranges::any_of(contents.nodes, [this](const Node& node) {
+      return !node.transfer && (node.key == LaunchKeys::kNoKey || !keys_.IsCounted(node.key));
+    });
     if (contents.has_row) {
       found.members.push_back({.identity = identity, .launches = 1});
       reasons_.fetch_or(kHasRow, std::memory_order_relaxed);

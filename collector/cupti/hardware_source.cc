@@ -460,9 +460,11 @@ void HardwareSource::TurnOff() noexcept {
 void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   const bool first = context == context_;
   if (first) context_gone_.store(true, std::memory_order_release);
-  bool known = false;
-  contexts_.ForEach([&](const cupti::CountedContext& one) { known = known || one.context() == context; });
-  if (!known) return;
+  cupti::CountedContext* counted = nullptr;
+  contexts_.ForEach([&](cupti::CountedContext& one) {
+    if (one.context() == context) counted = &one;
+  });
+  if (counted == nullptr) return;
   std::vector<cupti::LaunchLog::Entry> entries;
   if (first) tap_.times_log().Close(&entries);
   // The context's session can be closed in order only here, and only if no step is being ended at this moment.
@@ -470,16 +472,10 @@ void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   if (machine_.state() != StepState::kPlain && boundary_.TryLock()) {
     const HeldLock held(boundary_);
     if (first && machine_.EndSampling()) pm_->Abandon();
-    const bool armed = machine_.armed();
-    contexts_.ForEach([&](cupti::CountedContext& one) {
-      if (armed && one.context() == context) one.Abandon();
-    });
+    if (machine_.armed()) counted->Abandon();
   }
-  contexts_.ForEach([&](cupti::CountedContext& one) {
-    if (one.context() != context) return;
-    one.log().Close(&entries);
-    one.ForgetContext();  // a new context may get its address
-  });
+  counted->log().Close(&entries);
+  counted->ForgetContext();  // a new context may get its address
 }
 
 // Called by any thread when the process ends, or when measuring was switched off.

@@ -26,6 +26,13 @@ uint64_t HashOf(const LaunchCall& call) noexcept {
   return hash | 1;  // 0 is an empty slot
 }
 
+// std::array's own comparison is a call of memcmp; one of a fixed size is a few instructions.
+bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
+  return a.function == b.function && std::memcmp(a.grid.data(), b.grid.data(), sizeof a.grid) == 0 &&
+         std::memcmp(a.block.data(), b.block.data(), sizeof a.block) == 0 &&
+         a.dynamic_shared_bytes == b.dynamic_shared_bytes && a.device == b.device && a.site == b.site;
+}
+
 // Whether a kernel is NCCL's. CUPTI gives their names as the compiler has mangled them:
 // _Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL…, and plainly where an older NCCL declared them extern "C". Those of
 // the virtual GPU's NCCL say what they stand in for.
@@ -67,7 +74,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
   Entry* slot = nullptr;
   for (size_t probe = 0; probe < 2; ++probe) {
     Entry& entry = cache[(hash + probe) & (kCacheSize - 1)];
-    if (entry.hash == hash && entry.epoch == epoch_ && entry.call == call) {
+    if (entry.hash == hash && entry.epoch == epoch_ && Same(entry.call, call)) {
       *identity = entry.identity;
       return entry.key;
     }
@@ -90,7 +97,7 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   auto [at, end] = table_.equal_range(hash);
   for (; at != end; ++at) {
     // A module that was unloaded may have given its address to another kernel.
-    if (at->second.call == call && at->second.identity.kernel == kernel) {
+    if (Same(at->second.call, call) && at->second.identity.kernel == kernel) {
       *slot = at->second;
       return slot->key;
     }

@@ -29,8 +29,6 @@ struct LaunchCall {
   uint32_t dynamic_shared_bytes = 0;
   uint32_t device = 0;
   Site site;
-
-  friend bool operator==(const LaunchCall&, const LaunchCall&) = default;
 };
 
 class LaunchKeys {

@@ -95,24 +95,6 @@ struct Bin {
   Names metrics;
 };
 
-}  // namespace
-
-std::vector<std::string> SplitMetrics(std::string_view list) {
-  std::vector<std::string> names;
-  while (!list.empty()) {
-    size_t comma = list.find(',');
-    std::string_view part = list.substr(0, comma);
-    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
-    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
-    if (!part.empty()) names.emplace_back(part);
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  return names;
-}
-
-namespace {
-
 Names Front(const Names& base, size_t size) {
   return Names(base.begin(), base.begin() + static_cast<ptrdiff_t>(size));
 }
@@ -247,6 +229,20 @@ class PlanMaker {
 };
 
 }  // namespace
+
+std::vector<std::string> SplitMetrics(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    size_t comma = list.find(',');
+    std::string_view part = list.substr(0, comma);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    if (!part.empty()) names.emplace_back(part);
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return names;
+}
 
 Plan MakePlan(MetricHost& host, const PlanRequest& request) { return PlanMaker(host, request).Make(); }
 
