@@ -5,6 +5,42 @@
 #include <set>
 
 namespace rfinject {
+namespace {
+
+// The id that `key` has, or a new one, which is the place of what make() returns among `values`. Where memory runs
+// out nothing has changed.
+template <typename Ids, typename Values, typename Make>
+uint32_t IdOf(typename Ids::key_type key, Ids* ids, Values* values, Make make) {
+  const auto [it, is_new] = ids->try_emplace(std::move(key), 0);
+  if (!is_new) return it->second;
+  try {
+    values->push_back(make());
+  } catch (...) {
+    ids->erase(it);
+    throw;
+  }
+  return it->second = static_cast<uint32_t>(values->size());
+}
+
+// "bfloat16" and "float16" are "bfloat16+float16".
+std::string UniteTypes(std::string_view a, std::string_view b) {
+  std::set<std::string_view> types;
+  for (std::string_view list : {a, b}) {
+    while (!list.empty()) {
+      const size_t end = std::min(list.find('+'), list.size());
+      if (end > 0) types.insert(list.substr(0, end));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+  }
+  std::string result;
+  for (std::string_view type : types) {
+    if (!result.empty()) result += '+';
+    result += type;
+  }
+  return result;
+}
+
+}  // namespace
 
 Definitions::Definitions() {
   // The metrics are in the order of WellKnownMetric.
@@ -34,15 +70,7 @@ uint32_t Definitions::DefineLayer(const LayerDefinition& layer) {
   if (layers.size() >= kMaxLayers || layer.model == 0 || layer.model > models.size()) return 0;
   if (layer.parent > layers.size()) return 0;
   if (layer.parent != 0 && layers[layer.parent - 1].definition.model != layer.model) return 0;
-  const auto [it, is_new] = layer_ids_.try_emplace({layer.model, layer.path}, 0);
-  if (!is_new) return it->second;
-  try {
-    layers.push_back({layer});
-  } catch (...) {
-    layer_ids_.erase(it);
-    throw;
-  }
-  return it->second = static_cast<uint32_t>(layers.size());
+  return IdOf({layer.model, layer.path}, &layer_ids_, &layers, [&] { return Layer{layer}; });
 }
 
 bool Definitions::Knows(const LaunchRecord& record) const noexcept {
@@ -75,33 +103,18 @@ uint32_t Definitions::DefineStack(std::span<const NativeFrame> frames) {
     if (frame.module == 0 || frame.module > kMaxModules) return 0;
     key.emplace_back(frame.module, frame.offset);
   }
-  const auto known = stack_ids_.find(key);
-  if (known != stack_ids_.end()) return known->second;
-  for (const NativeFrame& frame : frames) {
-    if (frame.module > modules.size()) modules.resize(frame.module);
-  }
-  const auto id = static_cast<uint32_t>(stacks.size() + 1);
-  stacks.push_back({{frames.begin(), frames.end()}, std::vector<uint32_t>(frames.size()), 1});
-  try {
-    stack_ids_.emplace(std::move(key), id);
-  } catch (...) {
-    stacks.pop_back();
-    throw;
-  }
-  return id;
+  return IdOf(std::move(key), &stack_ids_, &stacks, [&] {
+    for (const NativeFrame& frame : frames) {
+      if (frame.module > modules.size()) modules.resize(frame.module);
+    }
+    return NativeStack{{frames.begin(), frames.end()}, std::vector<uint32_t>(frames.size())};
+  });
 }
 
 uint32_t Definitions::DefineLine(uint32_t file, uint32_t line, uint32_t function) {
   if (file == 0 || lines.size() >= kMaxLines) return 0;
-  const auto [it, is_new] = line_ids_.try_emplace({file, line, function}, 0);
-  if (!is_new) return it->second;
-  try {
-    lines.push_back({.file = file, .line = line, .function = function});
-  } catch (...) {
-    line_ids_.erase(it);
-    throw;
-  }
-  return it->second = static_cast<uint32_t>(lines.size());
+  return IdOf({file, line, function}, &line_ids_, &lines,
+              [&] { return SourceLine{.file = file, .line = line, .function = function}; });
 }
 
 void Definitions::DescribeModule(uint32_t number, std::string_view path, std::string_view build_id) {
@@ -134,28 +147,6 @@ Diagnostic* Definitions::AddDiagnostic(Severity severity, std::string_view id, s
                                                .remedy = std::string(remedy),
                                                .unix_ns = unix_ns}});
 }
-
-namespace {
-
-// "bfloat16" and "float16" are "bfloat16+float16".
-std::string UniteTypes(std::string_view a, std::string_view b) {
-  std::set<std::string_view> types;
-  for (std::string_view list : {a, b}) {
-    while (!list.empty()) {
-      const size_t end = std::min(list.find('+'), list.size());
-      if (end > 0) types.insert(list.substr(0, end));
-      list.remove_prefix(std::min(end + 1, list.size()));
-    }
-  }
-  std::string result;
-  for (std::string_view type : types) {
-    if (!result.empty()) result += '+';
-    result += type;
-  }
-  return result;
-}
-
-}  // namespace
 
 void MergeFacts(const RunFacts& from, RunFacts* into) {
   std::string types = UniteTypes(into->policy.autocast_dtype, from.policy.autocast_dtype);

@@ -49,10 +49,6 @@ struct Diagnostic : trace::Diagnostic {
 // A line of the program. Names are Intern()ed.
 using SourceLine = trace::SourceLine;
 
-struct IdentityHash {
-  size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
-};
-
 class Definitions {
  public:
   static constexpr size_t kMaxDiagnostics = 256;

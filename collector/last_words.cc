@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <exception>
-#include <string_view>
 
 #include "collector/process_facts.h"
 #include "collector/safe_write.h"

@@ -32,6 +32,12 @@ uint32_t NameTable::Find(std::string_view text) const noexcept {
   return entry == nullptr ? 0 : entry->id;
 }
 
+std::atomic<const NameTable::Entry*>& NameTable::FreeSlot(Index* index, uint32_t hash) noexcept {
+  uint32_t i = hash & (index->capacity - 1);
+  while (index->slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & (index->capacity - 1);
+  return index->slots[i];
+}
+
 bool NameTable::Grow() noexcept {
   const Index* old = index_.load(std::memory_order_relaxed);
   if (old != nullptr && uint64_t{size_} * 3 < uint64_t{old->capacity} * 2) return true;
@@ -42,9 +48,7 @@ bool NameTable::Grow() noexcept {
   index->capacity = capacity;
   index->outgrown = old;
   for (uint32_t id = 0; id < size_; ++id) {
-    uint32_t i = ids_[id]->hash & (capacity - 1);
-    while (index->slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & (capacity - 1);
-    index->slots[i].store(ids_[id], std::memory_order_relaxed);
+    FreeSlot(index, ids_[id]->hash).store(ids_[id], std::memory_order_relaxed);
   }
   index_.store(index, std::memory_order_release);
   return true;
@@ -69,10 +73,7 @@ uint32_t NameTable::Add(std::string_view text) noexcept {
   if (!text.empty()) std::memcpy(entry + 1, text.data(), text.size());
   ids_[size_++] = entry;
   bytes_ += text.size() + sizeof(Entry);
-  Index* index = index_.load(std::memory_order_relaxed);
-  uint32_t i = hash & (index->capacity - 1);
-  while (index->slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & (index->capacity - 1);
-  index->slots[i].store(entry, std::memory_order_release);
+  FreeSlot(index_.load(std::memory_order_relaxed), hash).store(entry, std::memory_order_release);
   return entry->id;
 }
 

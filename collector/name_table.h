@@ -47,6 +47,8 @@ class NameTable {
 
   static std::string_view Cut(std::string_view text) noexcept;
   static const Entry* Lookup(const Index* index, std::string_view text, uint32_t hash) noexcept;
+  // The slot that an entry with this hash goes into.
+  static std::atomic<const Entry*>& FreeSlot(Index* index, uint32_t hash) noexcept;
   bool Grow() noexcept;
 
   std::atomic<Index*> index_{nullptr};

@@ -144,9 +144,7 @@ OutputNames CurrentOutputNames() {
   OutputNames names;
   utsname system{};
   if (uname(&system) == 0) names.host = system.nodename;
-  for (char& c : names.host) {
-    if (c == '/') c = '_';
-  }
+  std::ranges::replace(names.host, '/', '_');
   names.pid = std::to_string(getpid());
   uint32_t rank = 0;
   if (RankFromEnvironment(&rank)) names.rank = std::to_string(rank);

@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,8 @@
 #include <initializer_list>
 #include <string_view>
 #include <system_error>
+
+#include "collector/sync.h"
 
 namespace rfinject {
 namespace {
@@ -120,10 +121,8 @@ std::string NewTraceId() {
   constexpr unsigned kDoNotWait = 1;  // GRND_NONBLOCK
   if (syscall(SYS_getrandom, bits.data(), bits.size(), kDoNotWait) != static_cast<long>(bits.size())) {
     // The kernel is old or has just started, and gives none. Take what no other process has at this time.
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    const uint64_t parts[2] = {static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec),
-                               static_cast<uint64_t>(getpid()) << 32 ^ reinterpret_cast<uintptr_t>(&now)};
+    const uint64_t parts[2] = {static_cast<uint64_t>(UnixNs()),
+                               static_cast<uint64_t>(getpid()) << 32 ^ reinterpret_cast<uintptr_t>(&bits)};
     std::memcpy(bits.data(), parts, sizeof parts);
   }
   std::string id;

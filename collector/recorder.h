@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "collector/native_stack.h"
@@ -61,6 +60,9 @@ struct LaunchIdentity {
 
 // A hash of everything that makes two identities equal.
 uint64_t HashOf(const LaunchIdentity& identity) noexcept;
+struct IdentityHash {
+  size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
+};
 
 inline constexpr size_t kMaxSamplesPerRecord = 6;
 
@@ -75,6 +77,9 @@ struct LaunchRecord {
   // Recorder::Add only: the samples are shares of one sum over a range of launches (MetricStats.shared_sums). It is 1
   // in the first record of a key for such a sum, 0 in the key's other records for it.
   uint32_t shared_sums = 0;
+
+  // There must be room for one more.
+  void AddSample(uint32_t metric, uint64_t value) noexcept { samples[sample_count++] = {metric, value}; }
 };
 
 // What one launch of a CUDA graph launches: so many launches that are alike.
@@ -106,18 +111,8 @@ class Recorder {
   virtual uint32_t DefineLayer(const LayerDefinition& layer) noexcept = 0;
   // Shapes seen at the layer's first call ("f32[8,3,224,224]"); later calls for the same layer are ignored.
   virtual void SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept = 0;
-  // A layer's path, or its class where it is the root; empty where no layer has that number. May throw
-  // std::bad_alloc. A cold call.
-  virtual std::string LayerName(uint32_t layer) {
-    (void)layer;
-    return {};
-  }
   // What was defined as that layer; false where no layer has that number. May throw std::bad_alloc. A cold call.
-  virtual bool FindLayer(uint32_t layer, LayerDefinition* definition) {
-    (void)layer;
-    (void)definition;
-    return false;
-  }
+  virtual bool FindLayer(uint32_t layer, LayerDefinition* definition) = 0;
   // Merges facts field by field: set fields win over unset ones, later ones over earlier.
   virtual void UpdateFacts(const RunFacts& facts) noexcept = 0;
 
@@ -134,102 +129,69 @@ class Recorder {
   // its launches are kept back; SettleGraph says what they are: those of `members`, or launches of `whole`.
   // ForgetGraph tells that the graph is launched no more.
   virtual uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
-                               bool settled) noexcept {
-    (void)members;
-    (void)whole;
-    (void)settled;
-    return 0;
-  }
-  virtual void SettleGraph(uint32_t graph, bool by_members) noexcept {
-    (void)graph;
-    (void)by_members;
-  }
-  virtual void ForgetGraph(uint32_t graph) noexcept { (void)graph; }
+                               bool settled) noexcept = 0;
+  virtual void SettleGraph(uint32_t graph, bool by_members) noexcept = 0;
+  virtual void ForgetGraph(uint32_t graph) noexcept = 0;
 
   // Lets a recorder that has no thread of its own write what is due, about once a second; otherwise costs one load.
   // The calling thread must not be in a signal handler. Sources whose launches are recorded by the program's own
   // thread call this after Record.
-  virtual void MayWrite() noexcept {}
+  virtual void MayWrite() noexcept = 0;
 
   // --- Lines of the program; cold calls. DefineSourceLine returns one id for the same line; `file` is written as the
   // trace shall have it. NoteSourceLine gives the line of the launches that are recorded under `identity`; the first
   // one stands.
-  virtual uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept {
-    (void)file;
-    (void)line;
-    (void)function;
-    return 0;
-  }
-  virtual void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept {
-    (void)identity;
-    (void)line;
-  }
+  virtual uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept = 0;
+  virtual void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept = 0;
 
   // --- Native stacks; cold calls. NoteStack gives the stack of the launches that are recorded under `identity`; the
   // first one stands.
-  virtual void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
-    (void)identity;
-    (void)frames;
-  }
+  virtual void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept = 0;
   // Tell what the module is that frames number `module`, and what a frame's function is called, once that is known.
-  virtual void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept {
-    (void)module;
-    (void)path;
-    (void)build_id;
-  }
-  virtual void NameFrame(const NativeFrame& frame, std::string_view function) noexcept {
-    (void)frame;
-    (void)function;
-  }
+  virtual void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept = 0;
+  virtual void NameFrame(const NativeFrame& frame, std::string_view function) noexcept = 0;
 
   // --- Steps. EndStep closes the current step: all that was recorded by any thread before the call belongs to it.
+  // What is told of the current step is told before.
   virtual void EndStep(uint64_t samples_in_step) noexcept = 0;
   virtual uint64_t CurrentStep() const noexcept = 0;
-  // Tells that the current step ran with counters; `group` counts from 1. Called before its EndStep.
-  virtual void MarkArmed(uint32_t group) noexcept { (void)group; }
-  // Tells the device memory in use at the end of the current step, and the most during it, in bytes, by all
-  // processes. Called before its EndStep.
-  virtual void NoteMemory(uint64_t in_use, uint64_t peak) noexcept {
-    (void)in_use;
-    (void)peak;
-  }
-  // Tells for how long something ran on the GPU in the current step. Called before its EndStep.
-  virtual void NoteBusy(uint64_t ns) noexcept { (void)ns; }
+  // Tells that the current step ran with counters; `group` counts from 1.
+  virtual void MarkArmed(uint32_t group) noexcept = 0;
+  // Tells the device memory in use at the end of the current step, and the most during it: bytes, of all processes.
+  virtual void NoteMemory(uint64_t in_use, uint64_t peak) noexcept = 0;
+  // Tells for how long something ran on the GPU in the current step.
+  virtual void NoteBusy(uint64_t ns) noexcept = 0;
   // Tells what lay in the device's memory when the most was allocated; it takes the place of the last peak. A cold
   // call.
-  virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept { (void)peak; }
+  virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept = 0;
   // Tells what the current step is made of: how many calls of root modules, a number that tells it from other steps
-  // of an iteration (Step.kind), and Step.optimizer. Called before its EndStep.
-  virtual void NoteCalls(uint32_t calls, uint32_t kind, uint32_t optimizer) noexcept {
-    (void)calls;
-    (void)kind;
-    (void)optimizer;
-  }
+  // of an iteration (Step.kind), and Step.optimizer.
+  virtual void NoteCalls(uint32_t calls, uint32_t kind, uint32_t optimizer) noexcept = 0;
   // Tells that a batch is validated, which is part of no step.
-  virtual void NoteEvaluation(uint64_t samples) noexcept { (void)samples; }
-  // Leaves out the step that runs, because it was not seen from its beginning. Called before its EndStep.
-  virtual void LeaveStepOut() noexcept {}
+  virtual void NoteEvaluation(uint64_t samples) noexcept = 0;
+  // Leaves out the step that runs, because it was not seen from its beginning.
+  virtual void LeaveStepOut() noexcept = 0;
   // Tells that the program compiles kernels in the current step (torch.compile), and tries them out. What is launched
-  // in this step is in no sum, and --steps counts the next one instead. Called before its EndStep.
-  virtual void NoteCompilation() noexcept {}
+  // in this step is in no sum, and --steps counts the next one instead.
+  virtual void NoteCompilation() noexcept = 0;
   // Tells that the program begins to train with the current step, which nothing was launched in. What it has run
   // before was no training: its steps were batches of validation, and --skip and --steps count from here.
-  virtual void BeginTraining() noexcept {}
+  virtual void BeginTraining() noexcept = 0;
   // Lets the current step begin now, and not when the last one ended.
-  virtual void RestartStep() noexcept {}
+  virtual void RestartStep() noexcept = 0;
   // Writes a record as it is (@as_is and @kept in the schema), after all that is defined so far; the recorder sets
   // its `run`. What says in which `step` it was seen counts only if that step is measured. A cold call.
-  virtual void Keep(trace::RunRecord record) noexcept { (void)record; }
+  virtual void Keep(trace::RunRecord record) noexcept = 0;
   // Whether the current step is measured: false before --skip steps have passed, after --steps more have, and while
   // measuring is stopped.
   virtual bool InWindow() const noexcept = 0;
   // Whether --skip and --steps have passed.
-  virtual bool WindowIsOver() const noexcept { return false; }
+  virtual bool WindowIsOver() const noexcept = 0;
   // Asks for the steps that begin from now on to be measured, or not. The step that runs stays as it is. Any thread
   // may call this.
-  virtual void RequestMeasuring(bool measuring) noexcept { (void)measuring; }
+  virtual void RequestMeasuring(bool measuring) noexcept = 0;
   // What InWindow will return in the step after the current one, if nothing else is asked for.
-  virtual bool NextStepIsMeasured() const noexcept { return true; }
+  virtual bool NextStepIsMeasured() const noexcept = 0;
 
   // --- What went wrong. One Diagnostic per id; the first also goes to stderr, in one line, unless quiet. An idle
   // recorder holds that line back until Activate: a process that is no training process hears nothing from us.
@@ -241,14 +203,14 @@ class Recorder {
   // Begins the first step at this moment. Launches that belong to no model and no phase so far are forgotten: the
   // program was making its weights, and that is part of no step. The injector calls this once, with the GIL held,
   // before Activate and on the same thread; after Activate, or when a step has ended already, it does nothing.
-  virtual void BeginFirstStep() noexcept {}
-  // Opens the trace and begins to write; idempotent. On failure the recorder is muted for good, with a
-  // line on stderr.
+  virtual void BeginFirstStep() noexcept = 0;
+  // Opens the trace and begins to write; idempotent. On failure the recorder is muted for good, with a line on
+  // stderr.
   virtual void Activate() noexcept = 0;
   virtual bool active() const noexcept = 0;
   // Writes the steps that have ended, and goes on recording. Waits for that, but not longer than a second. The
   // calling thread must not be in a signal handler.
-  virtual void WriteNow() noexcept {}
+  virtual void WriteNow() noexcept = 0;
   // Writes what there is, then an End chunk, and closes. Safe to call twice and from any thread; bounded in time.
   virtual void Finish(std::string_view reason) noexcept = 0;
   // Stops everything for good and keeps the reason in the trace.

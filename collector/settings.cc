@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstdlib>
 #include <new>
 #include <string_view>
 
 #include "collector/output_path.h"
-#include "collector/settings_parser.h"
 
 namespace rfinject {
 namespace {
@@ -26,11 +24,7 @@ struct Parsed {
 
 void Complain(std::string* errors, std::string_view name, std::string_view value, std::string_view wanted) {
   if (!errors->empty()) *errors += '\n';
-  *errors += name;
-  *errors += '=';
-  *errors += value;
-  *errors += ": ";
-  *errors += wanted;
+  errors->append(name).append("=").append(value).append(": ").append(wanted);
 }
 
 // Takes decimal digits only: strtoull alone would take "-1" and " 1".
@@ -119,20 +113,18 @@ std::string Absolute(const std::string& path) {
   return result + path;
 }
 
-Parsed* Parse() noexcept {
+Parsed& Get() noexcept {
   // Never destroyed: exit handlers read the settings.
   alignas(Parsed) static unsigned char storage[sizeof(Parsed)];
-  auto* parsed = new (storage) Parsed;
-  try {
-    parsed->settings = ParseSettings(environ, &parsed->errors);
-  } catch (...) {
-    parsed->settings.disabled = true;
-  }
-  return parsed;
-}
-
-Parsed& Get() noexcept {
-  static Parsed* const parsed = Parse();
+  static Parsed* const parsed = [] {
+    auto* made = new (storage) Parsed;
+    try {
+      made->settings = ParseSettings(environ, &made->errors);
+    } catch (...) {
+      made->settings.disabled = true;
+    }
+    return made;
+  }();
   return *parsed;
 }
 

@@ -42,6 +42,11 @@ struct Settings {
 const Settings& GetSettings() noexcept;
 const std::string& SettingsErrors() noexcept;
 
+// What GetSettings calls, and tests more than once. `environment` is a null-terminated array of "NAME=value", as
+// environ is. A relative output is made absolute from the current folder. What is wrong is appended to `*errors`, one
+// line each. May throw std::bad_alloc.
+Settings ParseSettings(const char* const* environment, std::string* errors);
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_COLLECTOR_SETTINGS_H_

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "collector/output_path.h"
-#include "collector/settings_parser.h"
 
 namespace rfinject {
 namespace {

@@ -6,8 +6,6 @@
 #define RFINJECT_COLLECTOR_SOURCE_H_
 
 #include <cstdint>
-#include <span>
-#include <string_view>
 
 #include "collector/recorder.h"
 #include "collector/run_facts.h"
@@ -30,22 +28,16 @@ class Source {
   // runs inside no other.
   virtual bool wants_ops_outside_window() const noexcept { return false; }
   // Takes one finished ATen operator, on the thread that ran it. `site` is where it ran.
-  virtual void OnOp(const OpCall& call, const Site& site) noexcept {
-    (void)call;
-    (void)site;
-  }
+  virtual void OnOp(const OpCall& /*call*/, const Site& /*site*/) noexcept {}
 
   // Whether compiled code of the program's is to be read (compiled_code.h).
   virtual bool wants_compiled_code() const noexcept { return false; }
   // Tells what a call of a compiled kernel does. Returns a number for it, from 1; 0 where it cannot be kept. A cold
   // call.
-  virtual uint32_t DefineCompiledWork(const CompiledWork& work) noexcept {
-    (void)work;
-    return 0;
-  }
+  virtual uint32_t DefineCompiledWork(const CompiledWork& /*work*/) noexcept { return 0; }
 
   // Takes torch's precision policy and device facts, whenever they were read anew (at first and after each step).
-  virtual void OnPolicy(const PolicyFacts& policy) noexcept { (void)policy; }
+  virtual void OnPolicy(const PolicyFacts& /*policy*/) noexcept {}
 
   // Tells that the program calls its first module, on the thread that does. Called once, before any of its steps
   // ends.
@@ -56,7 +48,7 @@ class Source {
   virtual bool HasStepped() noexcept { return true; }
 
   // Tells that a step has ended, on the thread that ran the optimizer, before Recorder::EndStep.
-  virtual void OnStepEnd(uint64_t step) noexcept { (void)step; }
+  virtual void OnStepEnd(uint64_t /*step*/) noexcept {}
 
   // Called when the process ends or the source is switched off. Nothing is recorded afterwards.
   virtual void Stop() noexcept {}
@@ -66,8 +58,9 @@ class Source {
 // recorder.ReportDiagnostic. The process owns the source and never destroys it.
 Source* MakeSource(const Settings& settings, Recorder& recorder) noexcept;
 
-// Makes the estimator for settings.estimate. Returns nullptr, with a diagnostic, where there is no such GPU. It is
-// defined in estimate/.
+// Makes the estimator (estimate/) for settings.estimate, a row of gpus.csv without regard to case, and tells the
+// recorder what is estimated (source, GPU, device facts). Returns nullptr when the table has no such row, with an
+// error diagnostic that names the nearest ones, or when memory ran out. The process owns it, and never destroys it.
 Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept;
 
 }  // namespace rfinject

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "collector/sync.h"
-#include "proto/wire/spread_code.h"
+#include "proto/wire/spread.h"
 
 namespace rfinject {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "proto/wire/repeated_launches.h"
+#include "proto/wire/framing.h"
 #include "proto/wire/step_times.h"
 
 namespace rfinject {
@@ -64,7 +64,8 @@ bool RepeatedKeys::Add(uint32_t id, uint64_t launches) noexcept {
   return true;
 }
 
-size_t RepeatedKeys::MakeRanges() noexcept {
+template <typename Writer>
+void RepeatedKeys::WriteRanges(Writer* out) noexcept {
   std::sort(added_.begin(), added_.begin() + static_cast<std::ptrdiff_t>(size_),
             [](const Key& a, const Key& b) { return a.id < b.id; });
   size_t ranges = 0;
@@ -84,27 +85,23 @@ size_t RepeatedKeys::MakeRanges() noexcept {
     next = key.id + 1;
   }
   size_ = 0;
-  return ranges;
+  out->set_gap(std::span(gap_).first(ranges));
+  out->set_keys(std::span(keys_).first(ranges));
+  out->set_launches(std::span(launches_).first(ranges));
 }
 
 void RepeatedKeys::Encode(wire::Encoder* out) noexcept {
   if (empty()) return;
-  const size_t ranges = MakeRanges();
   trace::RepeatedLaunchesWriter repeated = trace::ChunkWriter(out).begin_repeated_launches();
-  repeated.set_gap(std::span(gap_).first(ranges));
-  repeated.set_keys(std::span(keys_).first(ranges));
-  repeated.set_launches(std::span(launches_).first(ranges));
+  WriteRanges(&repeated);
 }
 
 void RepeatedKeys::EncodeOfStep(uint64_t step, wire::Encoder* out) noexcept {
   if (empty()) return;
-  const size_t ranges = MakeRanges();
   trace::StepLaunchesWriter launches = trace::ChunkWriter(out).begin_step_launches();
   launches.set_run(kRunId);
   launches.set_step(step);
-  launches.set_gap(std::span(gap_).first(ranges));
-  launches.set_keys(std::span(keys_).first(ranges));
-  launches.set_launches(std::span(launches_).first(ranges));
+  WriteRanges(&launches);
 }
 
 void EncodeStep(const StepRecord& record, wire::Encoder* out) noexcept {

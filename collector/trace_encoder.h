@@ -54,7 +54,16 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
                      wire::Encoder* out) noexcept;
 // `metrics` is what LaunchTable::TakeOne hands over.
 template <typename Metrics>
-void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
+void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept {
+  trace::KeyStatsWriter stats = trace::ChunkWriter(out).begin_stats();
+  stats.set_key(id);
+  stats.set_launches(launches);
+  metrics([&stats](const MetricSum& sum) {
+    trace::MetricStatsWriter metric = stats.begin_metric();
+    metric.set_metric(sum.metric);
+    sum.Write(&metric);
+  });
+}
 // Keys whose launches repeat what was written before (LaunchTable::Key::repeats), until Encode writes all of them as
 // one message.
 class RepeatedKeys {
@@ -69,8 +78,9 @@ class RepeatedKeys {
   void EncodeOfStep(uint64_t step, wire::Encoder* out) noexcept;
 
  private:
-  // Makes ranges of what was added, and returns how many.
-  size_t MakeRanges() noexcept;
+  // Makes ranges of what was added, and writes them.
+  template <typename Writer>
+  void WriteRanges(Writer* out) noexcept;
 
   static constexpr size_t kMost = 2048;  // 64 KB
   struct Key {
@@ -91,18 +101,6 @@ void EncodeEvaluation(uint64_t batches, uint64_t samples, uint64_t most, wire::E
 // Parts of layers beyond the first `layers` count for no layer.
 void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;
-
-template <typename Metrics>
-void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept {
-  trace::KeyStatsWriter stats = trace::ChunkWriter(out).begin_stats();
-  stats.set_key(id);
-  stats.set_launches(launches);
-  metrics([&stats](const MetricSum& sum) {
-    trace::MetricStatsWriter metric = stats.begin_metric();
-    metric.set_metric(sum.metric);
-    sum.Write(&metric);
-  });
-}
 
 }  // namespace rfinject
 

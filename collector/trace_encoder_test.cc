@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "proto/rfinject/v1/trace.pb.h"
-#include "proto/wire/repeated_launches.h"
+#include "proto/wire/framing.h"
 
 // The tests hold every field that the library writes against the same field set by name through protoc's generated
 // code.

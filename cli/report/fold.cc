@@ -29,7 +29,7 @@
 #include "cli/report/stacks.h"
 #include "cli/report/theory.h"
 #include "gpus/gpus.h"
-#include "proto/wire/metric_names.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 namespace {

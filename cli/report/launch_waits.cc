@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cli/model/launch_queue.h"
-#include "proto/wire/metric_names.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 namespace {

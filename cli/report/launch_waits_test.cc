@@ -10,8 +10,8 @@
 #include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/words/words.h"
-#include "proto/wire/metric_names.h"
 #include "proto/wire/step_times.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 namespace {

@@ -17,7 +17,6 @@
 
 #include "cli/model/roofline.h"
 #include "gpus/counters.h"
-#include "proto/wire/metric_names.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {

@@ -1,4 +1,3 @@
-// File: interval.cc
 #include "collector/arming/interval.h"
 
 #include <cmath>
@@ -7,19 +6,31 @@
 namespace rfinject::arming {
 namespace {
 
-constexpr double kT95[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                           2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                           2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-constexpr double kT99[] = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169,
-                           3.106,  3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845,
-                           2.831,  2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750};
+// Student's t, two-sided, by degrees of freedom from 1 to 30, and the normal quantile beyond.
+struct Quantiles {
+  double t[30];
+  double normal;
+};
+constexpr Quantiles k95 = {
+    {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+     2.120,  2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042},
+    1.959964};
+constexpr Quantiles k99 = {
+    {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947,
+     2.921,  2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750},
+    2.575829};
 
-double Expansion(double z, double degrees) {
-  double z3 = z * z * z;
-  return z + (z3 + z) / (4 * degrees) + (5 * z3 * z * z + 16 * z3 + 3 * z) / (96 * degrees * degrees);
+// Beyond the table it is the expansion of Fisher and Cornish.
+double StudentT(const Quantiles& of, uint32_t degrees) {
+  if (degrees <= 30) return of.t[degrees - 1];
+  const double z = of.normal, z3 = z * z * z, d = degrees;
+  return z + (z3 + z) / (4 * d) + (5 * z3 * z * z + 16 * z3 + 3 * z) / (96 * d * d);
 }
 
-double HalfWidth(const Moments& moments, double t) { return t * std::sqrt(moments.variance() / moments.n); }
+double HalfWidth(const Moments& moments, const Quantiles& of) {
+  if (moments.n < 2) return std::numeric_limits<double>::infinity();
+  return StudentT(of, moments.n - 1) * std::sqrt(moments.variance() / moments.n);
+}
 
 }  // namespace
 
@@ -30,20 +41,7 @@ void Moments::Add(double value) noexcept {
   m2 += delta * (value - mean);
 }
 
-double StudentT95(uint32_t degrees) noexcept {
-  return degrees <= 30 ? kT95[degrees - 1] : Expansion(1.959964, degrees);
-}
-
-double StudentT99(uint32_t degrees) noexcept {
-  return degrees <= 30 ? kT99[degrees - 1] : Expansion(2.575829, degrees);
-}
-
-double HalfWidth95(const Moments& moments) noexcept {
-  return moments.n < 2 ? std::numeric_limits<double>::infinity() : HalfWidth(moments, StudentT95(moments.n - 1));
-}
-
-double HalfWidth99(const Moments& moments) noexcept {
-  return moments.n < 2 ? std::numeric_limits<double>::infinity() : HalfWidth(moments, StudentT99(moments.n - 1));
-}
+double HalfWidth95(const Moments& moments) noexcept { return HalfWidth(moments, k95); }
+double HalfWidth99(const Moments& moments) noexcept { return HalfWidth(moments, k99); }
 
 }  // namespace rfinject::arming

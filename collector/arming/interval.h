@@ -19,12 +19,8 @@ struct Moments {
   double variance() const noexcept { return n < 2 ? 0 : m2 / (n - 1); }
 };
 
-// Student's t for a two-sided interval with `degrees` of freedom, at least 1. It is exact to three decimals: up to 30
-// degrees from a table, beyond by the expansion of Fisher and Cornish.
-double StudentT95(uint32_t degrees) noexcept;
-double StudentT99(uint32_t degrees) noexcept;
-
-// Half the width of the mean's interval, absolute; infinity below 2 samples.
+// Half the width of the mean's two-sided interval, absolute; infinity below 2 samples. Student's t in it is exact to
+// three decimals.
 double HalfWidth95(const Moments& moments) noexcept;
 double HalfWidth99(const Moments& moments) noexcept;
 

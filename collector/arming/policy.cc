@@ -1,4 +1,3 @@
-// File: policy.cc
 #include "collector/arming/policy.h"
 
 #include <algorithm>
@@ -26,6 +25,12 @@ constexpr uint64_t kOfCounters = 1, kOfTimes = 2, kOfSlots = 1000, kOfGroups = 2
 // A step that takes this many times the median tells of a checkpoint or a stalled loader, not of what steps differ
 // by.
 constexpr uint64_t kLongestThatCounts = 2;
+
+// How many draws are looked at, at most, and the error of its coverage (window_coverage.h) with which a draw is good
+// enough. Judging one takes a fraction of a millisecond, and all are judged once in a process. A draw that leaves an
+// end of the window out is taken only where no other was found.
+constexpr uint64_t kDraws = 1024;
+constexpr double kGoodEnough = 0.005;
 
 }  // namespace
 
@@ -75,16 +80,6 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   }
   has_times_ = options.has_times;
 }
-
-namespace {
-
-// How many draws are looked at, at most, and the error of its coverage (window_coverage.h) with which a draw is good
-// enough. Judging one takes a fraction of a millisecond, and all are judged once in a process. A draw that leaves an
-// end of the window out is taken only where no other was found.
-constexpr uint64_t kDraws = 1024;
-constexpr double kGoodEnough = 0.005;
-
-}  // namespace
 
 // Whether the steps that are sampled begin and end as near to the ends of `span` as half of their mean distance. What
 // changes before the first of them or behind the last, such as a clock behind a host that is slower, nobody sees.
@@ -228,9 +223,10 @@ uint32_t Schedule::GroupOf(uint64_t slot) const noexcept {
 Policy::Policy(const Options& options, std::vector<GroupRole> roles)
     : options_(options), roles_(std::move(roles)), schedule_(options_, roles_), guarded_(roles_.size(), false) {}
 
-Policy::KeyState* Policy::Find(uint32_t key) {
+Policy::KeyState& Policy::Seen(uint32_t key) {
   if (key >= keys_.size()) OnNewKey(key);
-  return &keys_[key];
+  keys_[key].seen_in_step = true;
+  return keys_[key];
 }
 
 void Policy::OnNewKey(uint32_t key) {
@@ -239,7 +235,6 @@ void Policy::OnNewKey(uint32_t key) {
     state.counted.resize(roles_.size(), 0);
     keys_.push_back(std::move(state));
   }
-  converged_ = false;
 }
 
 // A few samples may all be of one kind of step by chance, and then look sure. The durations of all steps say what
@@ -251,23 +246,17 @@ bool Policy::Done(const Moments& moments) const noexcept {
   return HalfWidth99(clock) <= options_.target * clock.mean;
 }
 
-void Policy::OnBytes(uint32_t key, double bytes) {
-  KeyState* state = Find(key);
-  state->seen_in_step = true;
-  state->bytes.Add(bytes);
-}
+void Policy::OnBytes(uint32_t key, double bytes) { Seen(key).bytes.Add(bytes); }
 
 void Policy::OnTime(uint32_t key, double ns, uint32_t launches) {
-  KeyState* state = Find(key);
-  state->seen_in_step = true;
-  state->time.Add(ns);
-  state->time_total += ns * launches;
+  KeyState& state = Seen(key);
+  state.time.Add(ns);
+  state.time_total += ns * launches;
 }
 
 void Policy::OnCounted(uint32_t key, uint32_t group) {
-  KeyState* state = Find(key);
-  state->seen_in_step = true;
-  if (group < state->counted.size() && state->counted[group] < UINT16_MAX) ++state->counted[group];
+  KeyState& state = Seen(key);
+  if (group < state.counted.size() && state.counted[group] < UINT16_MAX) ++state.counted[group];
 }
 
 // A key that was launched, but in none of as many timed steps as would be wanted of any, is taken to be gone (an
@@ -375,7 +364,7 @@ void Policy::UpdateLevel() noexcept {
   while (level_ < kMaxLevel && cost > budget * static_cast<double>(uint64_t{1} << level_)) ++level_;
 }
 
-// Which keys are heavy, which are done, and whether anything is left to do.
+// Which keys are heavy, and which are done.
 void Policy::Review() {
   double total = 0;
   std::vector<uint32_t> order;
@@ -405,9 +394,12 @@ void Policy::Review() {
     look(key.time, &key.time_until, &key.time_done);
     if (options_.has_times && IsGone(key)) key.heavy = false;
   }
+}
+
+bool Policy::converged() const noexcept {
   bool needed = NeedsTimes();
   for (uint32_t group = 0; group < roles_.size() && !needed; ++group) needed = Needs(group);
-  converged_ = !needed;
+  return !needed;
 }
 
 bool Policy::CheckStall(uint64_t now_ns, uint64_t progress) noexcept {

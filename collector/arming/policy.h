@@ -152,7 +152,8 @@ class Policy {
   // caller then disarms it, and nothing is armed any more in this process.
   bool CheckStall(uint64_t now_ns, uint64_t progress) noexcept;
 
-  bool converged() const noexcept { return converged_; }
+  // Whether nothing more is needed.
+  bool converged() const noexcept;
   uint64_t armed_steps() const noexcept { return armed_steps_; }
   uint64_t timed_steps() const noexcept { return timed_steps_; }
   uint32_t level() const noexcept { return level_; }
@@ -176,7 +177,8 @@ class Policy {
   size_t key_count() const noexcept { return keys_.size(); }
 
  private:
-  KeyState* Find(uint32_t key);
+  // Notes that the current step has the key.
+  KeyState& Seen(uint32_t key);
   bool Done(const Moments& moments) const noexcept;
   bool IsGone(const KeyState& key) const noexcept;
   bool NeedsTimes() const noexcept;
@@ -191,7 +193,6 @@ class Policy {
   std::vector<KeyState> keys_;
   std::vector<bool> guarded_;  // by group: armed with success
 
-  bool converged_ = false;
   bool disarmed_ = false;
   uint32_t level_ = 0;
   uint64_t armed_steps_ = 0, timed_steps_ = 0;

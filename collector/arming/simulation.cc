@@ -1,22 +1,17 @@
-// File: simulation.cc
 #include "collector/arming/simulation.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "collector/arming/split_mix.h"
+
 namespace rfinject::arming {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) gives the same numbers on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t Next() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
+  uint64_t Next() { return SplitMix64(&state_); }
   double Uniform() { return (static_cast<double>(Next() >> 11) + 0.5) / 9007199254740992.0; }
   double Between(double low, double high) { return low * std::exp(Uniform() * std::log(high / low)); }
   double Normal() { return std::sqrt(-2 * std::log(Uniform())) * std::cos(2 * M_PI * Uniform()); }

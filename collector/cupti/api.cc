@@ -1,4 +1,3 @@
-// File: api.cc
 #include "collector/cupti/api.h"
 
 #include <cupti_activity.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -54,14 +52,14 @@ static_assert(sizeof(TransferRecordPrefix) <= sizeof(CUpti_ActivityMemset2));
 // Newest first: where a process has two, torch's own is the one that its libcudart asked for, and LoadApi prefers
 // that major over this order.
 constexpr int kMajors[] = {13, 12, 11};
-// CUPTI 11 has the toolkit's minor version in its SONAME; 11.3 to 11.8 still say 11.3 and so on, so all are tried.
-constexpr const char* kSonames11[] = {"libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6",
-                                      "libcupti.so.11.5", "libcupti.so.11.4", "libcupti.so.11.3",
-                                      "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0"};
 
 std::vector<std::string> SonamesOf(int major) {
-  if (major == 11) return {std::begin(kSonames11), std::end(kSonames11)};
-  return {"libcupti.so." + std::to_string(major)};
+  const std::string soname = "libcupti.so." + std::to_string(major);
+  if (major != 11) return {soname};
+  // CUPTI 11 has the toolkit's minor version in its SONAME; 11.3 to 11.8 still say 11.3 and so on, so all are tried.
+  std::vector<std::string> sonames;
+  for (int minor = 8; minor >= 0; --minor) sonames.push_back(soname + "." + std::to_string(minor));
+  return sonames;
 }
 
 std::string_view Basename(std::string_view path) {
@@ -178,6 +176,14 @@ std::vector<std::string> SearchFolders(const std::vector<std::string>& objects, 
   return folders;
 }
 
+// Makes a string of an expanded name. The extra level lets cuda.h's renaming take place first.
+#define RFINJECT_TEXT(name) #name
+#define RFINJECT_EXPANDED_TEXT(name) RFINJECT_TEXT(name)
+#define RFINJECT_LOOK_UP(name) \
+  api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, RFINJECT_EXPANDED_TEXT(name)));
+
+void LookUpCupti(void* handle, Api* api) { RFINJECT_CUPTI_FUNCTIONS(RFINJECT_LOOK_UP) }
+
 // Opens the Perfworks libraries that belong to the libcupti at `cupti_path` (see api.h). One that is in the process
 // already is what libcupti will get, whatever we open: then nothing is opened.
 void OpenPerfworks(const std::string& cupti_path, Api* api) {
@@ -206,92 +212,31 @@ void OpenPerfworks(const std::string& cupti_path, Api* api) {
   // There is none beside libcupti. The loader's own paths may still have one, and libcupti would look there next.
   if (handle == nullptr) handle = dlopen("libnvperf_host.so", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return;
-  api->perfworks_path = PathOf(handle, "NVPW_InitializeHost");
   // The functions come from the copy that libcupti will use itself, so that both agree on the structures' versions.
-#define RFINJECT_LOOK_UP(name) api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, #name));
   RFINJECT_PERFWORKS_FUNCTIONS(RFINJECT_LOOK_UP)
-#undef RFINJECT_LOOK_UP
 }
-
-// Makes a string of an expanded name. The extra level lets cuda.h's renaming take place first.
-#define RFINJECT_TEXT(name) #name
-#define RFINJECT_EXPANDED_TEXT(name) RFINJECT_TEXT(name)
 
 void LookUpDriver(Api* api) {
   void* handle = OpenResident("libcuda.so.1");
   if (handle == nullptr) return;
-  api->driver_path = PathOf(handle, "cuInit");
   api->virtual_driver = dlsym(handle, "rfinject_virtual_gpu_launches") != nullptr;
-#define RFINJECT_LOOK_UP(name) \
-  api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, RFINJECT_EXPANDED_TEXT(name)));
   RFINJECT_DRIVER_FUNCTIONS(RFINJECT_LOOK_UP)
-#undef RFINJECT_LOOK_UP
 }
 
-void LookUpCupti(void* handle, Api* api) {
-#define RFINJECT_LOOK_UP(name) api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, #name));
-  RFINJECT_CUPTI_FUNCTIONS(RFINJECT_LOOK_UP)
-#undef RFINJECT_LOOK_UP
-}
-
-// A feature counts only when all of its functions are there.
-template <typename... Functions>
-bool All(Functions... functions) {
-  return ((functions != nullptr) && ...);
-}
-
-uint32_t FeaturesOf(const Api& a) {
+uint32_t FeaturesOf(const Api& api) {
   uint32_t features = 0;
-  if (All(a.cuptiSubscribe, a.cuptiUnsubscribe, a.cuptiEnableCallback)) features |= kCallbacks;
-  if (All(a.cuptiSubscribe_v2)) features |= kSubscribeV2;
-  if (All(a.cuptiActivityRegisterCallbacks, a.cuptiActivityEnable, a.cuptiActivityDisable,
-          a.cuptiActivityGetNextRecord, a.cuptiActivityFlushAll, a.cuptiActivitySetAttribute)) {
-    features |= kActivity;
+#define RFINJECT_HAS(name) &&api.name != nullptr
+  if (true RFINJECT_CALLBACK_FUNCTIONS(RFINJECT_HAS)) features |= kCallbacks;
+  if (true RFINJECT_HAS(cuptiSubscribe_v2)) features |= kSubscribeV2;
+  if (true RFINJECT_ACTIVITY_FUNCTIONS(RFINJECT_HAS)) features |= kActivity;
+  if (true RFINJECT_PROFILER_HOST_FUNCTIONS(RFINJECT_HAS)) features |= kProfilerHost;
+  if (true RFINJECT_PROFILER_FUNCTIONS(RFINJECT_HAS)) {
+    if (true RFINJECT_RANGE_PROFILER_FUNCTIONS(RFINJECT_HAS)) features |= kRangeProfiler;
+    if (true RFINJECT_PM_SAMPLING_FUNCTIONS(RFINJECT_HAS)) features |= kPmSampling;
+    if (true RFINJECT_LEGACY_PROFILER_FUNCTIONS(RFINJECT_HAS)) features |= kLegacyProfiler;
   }
-  if (All(a.cuptiProfilerHostInitialize, a.cuptiProfilerHostDeinitialize, a.cuptiProfilerHostGetBaseMetrics,
-          a.cuptiProfilerHostConfigAddMetrics, a.cuptiProfilerHostGetConfigImageSize,
-          a.cuptiProfilerHostGetConfigImage, a.cuptiProfilerHostGetNumOfPasses,
-          a.cuptiProfilerHostEvaluateToGpuValues)) {
-    features |= kProfilerHost;
-  }
-  bool target = All(a.cuptiProfilerInitialize, a.cuptiProfilerGetCounterAvailability, a.cuptiDeviceGetChipName);
-  if (target && All(a.cuptiRangeProfilerEnable, a.cuptiRangeProfilerDisable, a.cuptiRangeProfilerSetConfig,
-                    a.cuptiRangeProfilerStart, a.cuptiRangeProfilerStop, a.cuptiRangeProfilerPushRange,
-                    a.cuptiRangeProfilerPopRange, a.cuptiRangeProfilerDecodeData,
-                    a.cuptiRangeProfilerGetCounterDataSize, a.cuptiRangeProfilerCounterDataImageInitialize,
-                    a.cuptiRangeProfilerGetCounterDataInfo, a.cuptiRangeProfilerCounterDataGetRangeInfo)) {
-    features |= kRangeProfiler;
-  }
-  if (target &&
-      All(a.cuptiPmSamplingGetCounterAvailability, a.cuptiPmSamplingEnable, a.cuptiPmSamplingDisable,
-          a.cuptiPmSamplingSetConfig, a.cuptiPmSamplingStart, a.cuptiPmSamplingStop, a.cuptiPmSamplingDecodeData,
-          a.cuptiPmSamplingGetCounterDataSize, a.cuptiPmSamplingCounterDataImageInitialize,
-          a.cuptiPmSamplingGetCounterDataInfo, a.cuptiPmSamplingCounterDataGetSampleInfo)) {
-    features |= kPmSampling;
-  }
-  if (target &&
-      All(a.cuptiProfilerCounterDataImageCalculateSize, a.cuptiProfilerCounterDataImageInitialize,
-          a.cuptiProfilerCounterDataImageCalculateScratchBufferSize,
-          a.cuptiProfilerCounterDataImageInitializeScratchBuffer, a.cuptiProfilerBeginSession,
-          a.cuptiProfilerEndSession, a.cuptiProfilerSetConfig, a.cuptiProfilerUnsetConfig, a.cuptiProfilerBeginPass,
-          a.cuptiProfilerEndPass, a.cuptiProfilerEnableProfiling, a.cuptiProfilerDisableProfiling,
-          a.cuptiProfilerPushRange, a.cuptiProfilerPopRange, a.cuptiProfilerFlushCounterData)) {
-    features |= kLegacyProfiler;
-  }
-  if (All(a.NVPW_InitializeHost, a.NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize,
-          a.NVPW_CUDA_MetricsEvaluator_Initialize, a.NVPW_MetricsEvaluator_Destroy,
-          a.NVPW_MetricsEvaluator_GetMetricNames, a.NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest,
-          a.NVPW_MetricsEvaluator_GetMetricRawDependencies, a.NVPW_MetricsEvaluator_SetDeviceAttributes,
-          a.NVPW_MetricsEvaluator_EvaluateToGpuValues, a.NVPW_CUDA_RawMetricsConfig_Create_V2,
-          a.NVPW_RawMetricsConfig_Destroy, a.NVPW_RawMetricsConfig_BeginPassGroup,
-          a.NVPW_RawMetricsConfig_EndPassGroup, a.NVPW_RawMetricsConfig_AddMetrics,
-          a.NVPW_RawMetricsConfig_GenerateConfigImage, a.NVPW_RawMetricsConfig_GetConfigImage,
-          a.NVPW_RawMetricsConfig_GetNumPasses, a.NVPW_CUDA_CounterDataBuilder_Create,
-          a.NVPW_CounterDataBuilder_Destroy, a.NVPW_CounterDataBuilder_AddMetrics,
-          a.NVPW_CounterDataBuilder_GetCounterDataPrefix, a.NVPW_CounterData_GetNumRanges,
-          a.NVPW_RawMetricsConfig_SetCounterAvailability)) {
-    features |= kPerfworksHost;
-  }
+  if (true RFINJECT_PERFWORKS_HOST_FUNCTIONS(RFINJECT_HAS)) features |= kPerfworksHost;
+#undef RFINJECT_HAS
   return features;
 }
 
@@ -343,13 +288,7 @@ LoadResult LoadApi(const LoadOptions& options) {
   int wanted = options.cuda_major != 0 ? options.cuda_major : cudart_major;
 
   void* handle = FindResidentCupti(objects, wanted);
-  api.was_resident = handle != nullptr;
   if (handle == nullptr) {
-    if (!options.may_load) {
-      result.status = LoadStatus::kNotResident;
-      result.error = "no libcupti in the process";
-      return result;
-    }
     int driver_version = 0;
     if (wanted == 0 && options.driver_ready && api.cuDriverGetVersion != nullptr &&
         api.cuDriverGetVersion(&driver_version) == CUDA_SUCCESS) {

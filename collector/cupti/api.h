@@ -6,8 +6,8 @@
 //
 // Which libcupti: the one that the process has loaded already. Two copies in one process fail in ways that look like
 // anything but two copies, and a copy of another version under the same SONAME makes a later `import torch` fail.
-// Only when there is none, and the caller says that the process will not bring its own, one is looked for beside the
-// process's libcudart, then in the toolkit, of libcudart's major version.
+// Only when there is none, one is looked for beside the process's libcudart, then in the toolkit, of libcudart's
+// major version.
 //
 // libcupti opens libnvperf_host.so by its bare name and has no RUNPATH: outside the loader's paths (in every pip
 // environment) its host functions then answer NOT_INITIALIZED. So both Perfworks libraries beside libcupti are opened
@@ -26,7 +26,6 @@
 #include <nvperf_host.h>
 #include <nvperf_target.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,79 +33,68 @@
 // NAME is expanded before it is made a string: cuda.h renames functions (cuMemGetInfo is cuMemGetInfo_v2).
 #define RFINJECT_DRIVER_FUNCTIONS(F) \
   F(cuDriverGetVersion)              \
-  F(cuGetErrorName)                  \
   F(cuCtxGetCurrent)                 \
   F(cuCtxGetDevice)                  \
   F(cuCtxSynchronize)                \
   F(cuCtxPushCurrent)                \
   F(cuCtxPopCurrent)                 \
-  F(cuDeviceGet)                     \
   F(cuDeviceGetAttribute)            \
-  F(cuDeviceGetCount)                \
   F(cuDeviceGetName)                 \
-  F(cuDeviceGetUuid)                 \
   F(cuDeviceTotalMem)                \
-  F(cuFuncGetName)                   \
-  F(cuMemGetInfo)                    \
-  F(cuStreamIsCapturing)
+  F(cuMemGetInfo)
 
-#define RFINJECT_CUPTI_FUNCTIONS(F)                          \
-  F(cuptiGetVersion)                                         \
-  F(cuptiGetLastError)                                       \
-  F(cuptiGetTimestamp)                                       \
-  F(cuptiSubscribe)                                          \
-  F(cuptiUnsubscribe)                                        \
-  F(cuptiEnableCallback)                                     \
-  F(cuptiEnableDomain)                                       \
-  F(cuptiGetContextId)                                       \
-  F(cuptiGetStreamIdEx)                                      \
-  F(cuptiGetDeviceId)                                        \
-  F(cuptiGetGraphNodeId)                                     \
-  F(cuptiDeviceVirtualizationMode)                           \
-  F(cuptiActivityRegisterCallbacks)                          \
-  F(cuptiActivityEnable)                                     \
-  F(cuptiActivityDisable)                                    \
-  F(cuptiActivityGetNextRecord)                              \
-  F(cuptiActivityGetNumDroppedRecords)                       \
-  F(cuptiActivityFlushAll)                                   \
-  F(cuptiActivitySetAttribute)                               \
-  F(cuptiProfilerInitialize)                                 \
-  F(cuptiProfilerDeviceSupported)                            \
-  F(cuptiProfilerGetCounterAvailability)                     \
-  F(cuptiDeviceGetChipName)                                  \
-  F(cuptiProfilerHostInitialize)                             \
-  F(cuptiProfilerHostDeinitialize)                           \
-  F(cuptiProfilerHostGetSupportedChips)                      \
-  F(cuptiProfilerHostGetBaseMetrics)                         \
-  F(cuptiProfilerHostGetMetricProperties)                    \
-  F(cuptiProfilerHostConfigAddMetrics)                       \
-  F(cuptiProfilerHostGetConfigImageSize)                     \
-  F(cuptiProfilerHostGetConfigImage)                         \
-  F(cuptiProfilerHostGetNumOfPasses)                         \
-  F(cuptiProfilerHostEvaluateToGpuValues)                    \
-  F(cuptiRangeProfilerEnable)                                \
-  F(cuptiRangeProfilerDisable)                               \
-  F(cuptiRangeProfilerSetConfig)                             \
-  F(cuptiRangeProfilerStart)                                 \
-  F(cuptiRangeProfilerStop)                                  \
-  F(cuptiRangeProfilerPushRange)                             \
-  F(cuptiRangeProfilerPopRange)                              \
-  F(cuptiRangeProfilerDecodeData)                            \
-  F(cuptiRangeProfilerGetCounterDataSize)                    \
-  F(cuptiRangeProfilerCounterDataImageInitialize)            \
-  F(cuptiRangeProfilerGetCounterDataInfo)                    \
-  F(cuptiRangeProfilerCounterDataGetRangeInfo)               \
-  F(cuptiPmSamplingGetCounterAvailability)                   \
-  F(cuptiPmSamplingEnable)                                   \
-  F(cuptiPmSamplingDisable)                                  \
-  F(cuptiPmSamplingSetConfig)                                \
-  F(cuptiPmSamplingStart)                                    \
-  F(cuptiPmSamplingStop)                                     \
-  F(cuptiPmSamplingDecodeData)                               \
-  F(cuptiPmSamplingGetCounterDataSize)                       \
-  F(cuptiPmSamplingCounterDataImageInitialize)               \
-  F(cuptiPmSamplingGetCounterDataInfo)                       \
-  F(cuptiPmSamplingCounterDataGetSampleInfo)                 \
+// What each feature needs; it counts only when all of its functions are there.
+#define RFINJECT_CALLBACK_FUNCTIONS(F) \
+  F(cuptiSubscribe)                    \
+  F(cuptiUnsubscribe)                  \
+  F(cuptiEnableCallback)
+#define RFINJECT_ACTIVITY_FUNCTIONS(F) \
+  F(cuptiActivityRegisterCallbacks)    \
+  F(cuptiActivityEnable)               \
+  F(cuptiActivityDisable)              \
+  F(cuptiActivityGetNextRecord)        \
+  F(cuptiActivityFlushAll)             \
+  F(cuptiActivitySetAttribute)
+#define RFINJECT_PROFILER_HOST_FUNCTIONS(F) \
+  F(cuptiProfilerHostInitialize)            \
+  F(cuptiProfilerHostDeinitialize)          \
+  F(cuptiProfilerHostGetBaseMetrics)        \
+  F(cuptiProfilerHostConfigAddMetrics)      \
+  F(cuptiProfilerHostGetConfigImageSize)    \
+  F(cuptiProfilerHostGetConfigImage)        \
+  F(cuptiProfilerHostGetNumOfPasses)        \
+  F(cuptiProfilerHostEvaluateToGpuValues)
+// What all three profilers need.
+#define RFINJECT_PROFILER_FUNCTIONS(F)   \
+  F(cuptiProfilerInitialize)             \
+  F(cuptiProfilerGetCounterAvailability) \
+  F(cuptiDeviceGetChipName)
+#define RFINJECT_RANGE_PROFILER_FUNCTIONS(F)      \
+  F(cuptiRangeProfilerEnable)                     \
+  F(cuptiRangeProfilerDisable)                    \
+  F(cuptiRangeProfilerSetConfig)                  \
+  F(cuptiRangeProfilerStart)                      \
+  F(cuptiRangeProfilerStop)                       \
+  F(cuptiRangeProfilerPushRange)                  \
+  F(cuptiRangeProfilerPopRange)                   \
+  F(cuptiRangeProfilerDecodeData)                 \
+  F(cuptiRangeProfilerGetCounterDataSize)         \
+  F(cuptiRangeProfilerCounterDataImageInitialize) \
+  F(cuptiRangeProfilerGetCounterDataInfo)         \
+  F(cuptiRangeProfilerCounterDataGetRangeInfo)
+#define RFINJECT_PM_SAMPLING_FUNCTIONS(F)      \
+  F(cuptiPmSamplingGetCounterAvailability)     \
+  F(cuptiPmSamplingEnable)                     \
+  F(cuptiPmSamplingDisable)                    \
+  F(cuptiPmSamplingSetConfig)                  \
+  F(cuptiPmSamplingStart)                      \
+  F(cuptiPmSamplingStop)                       \
+  F(cuptiPmSamplingDecodeData)                 \
+  F(cuptiPmSamplingGetCounterDataSize)         \
+  F(cuptiPmSamplingCounterDataImageInitialize) \
+  F(cuptiPmSamplingGetCounterDataInfo)         \
+  F(cuptiPmSamplingCounterDataGetSampleInfo)
+#define RFINJECT_LEGACY_PROFILER_FUNCTIONS(F)                \
   F(cuptiProfilerCounterDataImageCalculateSize)              \
   F(cuptiProfilerCounterDataImageInitialize)                 \
   F(cuptiProfilerCounterDataImageCalculateScratchBufferSize) \
@@ -121,12 +109,9 @@
   F(cuptiProfilerDisableProfiling)                           \
   F(cuptiProfilerPushRange)                                  \
   F(cuptiProfilerPopRange)                                   \
-  F(cuptiProfilerFlushCounterData)                           \
-  F(cuptiSubscribe_v2)
-
-#define RFINJECT_PERFWORKS_FUNCTIONS(F)                         \
+  F(cuptiProfilerFlushCounterData)
+#define RFINJECT_PERFWORKS_HOST_FUNCTIONS(F)                    \
   F(NVPW_InitializeHost)                                        \
-  F(NVPW_GetSupportedChipNames)                                 \
   F(NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize)      \
   F(NVPW_CUDA_MetricsEvaluator_Initialize)                      \
   F(NVPW_MetricsEvaluator_Destroy)                              \
@@ -148,8 +133,29 @@
   F(NVPW_CounterDataBuilder_Destroy)                            \
   F(NVPW_CounterDataBuilder_AddMetrics)                         \
   F(NVPW_CounterDataBuilder_GetCounterDataPrefix)               \
-  F(NVPW_CounterData_GetNumRanges)                              \
+  F(NVPW_CounterData_GetNumRanges)
+
+#define RFINJECT_CUPTI_FUNCTIONS(F)     \
+  F(cuptiGetVersion)                    \
+  F(cuptiGetDeviceId)                   \
+  F(cuptiGetGraphNodeId)                \
+  F(cuptiActivityGetNumDroppedRecords)  \
+  F(cuptiProfilerHostGetSupportedChips) \
+  F(cuptiSubscribe_v2)                  \
+  RFINJECT_CALLBACK_FUNCTIONS(F)        \
+  RFINJECT_ACTIVITY_FUNCTIONS(F)        \
+  RFINJECT_PROFILER_HOST_FUNCTIONS(F)   \
+  RFINJECT_PROFILER_FUNCTIONS(F)        \
+  RFINJECT_RANGE_PROFILER_FUNCTIONS(F)  \
+  RFINJECT_PM_SAMPLING_FUNCTIONS(F)     \
+  RFINJECT_LEGACY_PROFILER_FUNCTIONS(F)
+#define RFINJECT_PERFWORKS_FUNCTIONS(F) \
+  RFINJECT_PERFWORKS_HOST_FUNCTIONS(F)  \
   F(NVPW_Profiler_CounterData_GetRangeDescriptions)
+
+// Declares `name`, the parameters of one of CUPTI's or Perfworks' functions: `RFINJECT_PARAMS(CUpti_PmSampling_Stop,
+// stop)`.
+#define RFINJECT_PARAMS(type, name) type##_Params name = {type##_Params_STRUCT_SIZE}
 
 namespace rfinject::cupti {
 
@@ -177,11 +183,8 @@ struct Api {
   uint32_t features = 0;  // Feature bits
   uint32_t version = 0;   // as cuptiGetVersion says it: 18 is 11.8, 24 is 12.6, from 13.0 on xxyyzz; 0: not asked
   std::string path;       // of libcupti
-  std::string perfworks_path;    // of the libnvperf_host.so that a bare name finds; empty: none
-  std::string driver_path;       // of libcuda; empty: there is none in the process
   bool virtual_driver = false;   // libcuda is rfinject's virtual GPU: what CUPTI says of it is invented
-  bool was_resident = false;     // libcupti was there before we came
-  std::string perfworks_remark;  // empty, or what is odd about perfworks_path, one line
+  std::string perfworks_remark;  // empty, or what is odd about libnvperf_host.so, one line
 
   bool has(uint32_t wanted) const { return (features & wanted) == wanted; }
 };
@@ -189,10 +192,8 @@ struct Api {
 // "12.6", "13.0", "13.0.1" from an API version; "unknown" for 0.
 std::string VersionName(uint32_t version);
 
+// All but `driver_ready` is for tests.
 struct LoadOptions {
-  // Whether one is looked for and loaded when no libcupti is in the process. It must be false where the program may
-  // still load its own.
-  bool may_load = false;
   // Major version that a libcupti we load ourselves must have; 0: that of the libcudart in the process, else the
   // driver's.
   int cuda_major = 0;
@@ -206,9 +207,8 @@ struct LoadOptions {
 
 enum class LoadStatus : uint8_t {
   kOk,
-  kNotResident,  // no libcupti in the process, and may_load is false
-  kNotFound,     // none of a fitting version anywhere
-  kBroken,       // it is there, but cannot be opened or lacks its basic functions
+  kNotFound,  // none of a fitting version anywhere
+  kBroken,    // it is there, but cannot be opened or lacks its basic functions
 };
 
 struct LoadResult {

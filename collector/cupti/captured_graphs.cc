@@ -1,8 +1,6 @@
-// File: captured_graphs.cc
 #include "collector/cupti/captured_graphs.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "collector/cupti/lock_waits.h"
@@ -23,24 +21,15 @@ struct Known {
 constexpr size_t kKnown = 16;  // a power of two
 __thread Known t_known[kKnown] = {};
 
-struct IdentityHash {
-  size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
-};
-
 }  // namespace
 
 // --- What is captured.
 
-bool CapturedGraphs::HasRoom() noexcept {
-  if (nodes_ < kMaxNodes) return true;
-  reasons_.fetch_or(kNoRoom, std::memory_order_relaxed);
-  return false;
-}
-
 // May throw std::bad_alloc.
 void CapturedGraphs::Append(const void* graph, const Node& node) {
   Graph& found = graph != nullptr ? graphs_[graph] : open_;
-  if (!HasRoom()) {
+  if (nodes_ >= kMaxNodes) {
+    reasons_.fetch_or(kNoRoom, std::memory_order_relaxed);
     found.refused |= kNoRoom;
     return;
   }
@@ -166,8 +155,7 @@ void CapturedGraphs::EndInstantiate(const void* executable, const void* graph) n
   const std::unique_ptr<std::vector<Node>> clones(std::exchange(t_clones, nullptr));
   if (executable == nullptr || !lock_.LockFor(kLaunchLockWaitNs)) return;
   const HeldLock held(lock_);
-  const auto of = graphs_.find(graph);
-  const Graph* from = of != graphs_.end() ? &of->second : nullptr;
+  const Graph* from = FindGraph(graph);
   const bool by_id = clones != nullptr && !clones->empty() && from != nullptr && clones->size() >= from->nodes.size();
   Fill(executable, from, by_id ? std::move(*clones) : from != nullptr ? from->nodes : std::vector<Node>(), by_id);
 } catch (...) {
@@ -178,11 +166,15 @@ void CapturedGraphs::EndInstantiate(const void* executable, const void* graph) n
 void CapturedGraphs::Update(const void* executable, const void* graph) noexcept try {
   if (!lock_.LockFor(kLaunchLockWaitNs)) return;
   const HeldLock held(lock_);
-  const auto of = graphs_.find(graph);
-  const Graph* from = of != graphs_.end() ? &of->second : nullptr;
+  const Graph* from = FindGraph(graph);
   Fill(executable, from, from != nullptr ? from->nodes : std::vector<Node>(), false);
 } catch (...) {
   recorder_.CountDrop("CUDA graphs: out of memory");
+}
+
+const CapturedGraphs::Graph* CapturedGraphs::FindGraph(const void* graph) const {
+  const auto at = graphs_.find(graph);
+  return at != graphs_.end() ? &at->second : nullptr;
 }
 
 void CapturedGraphs::Fill(const void* executable, const Graph* graph, std::vector<Node> nodes, bool by_id) {
@@ -296,14 +288,10 @@ CapturedGraphs::Launch CapturedGraphs::Define(const void* executable, uint32_t w
   found.launch.whole = whole;
   if (found.contents != nullptr) {
     Contents& contents = *found.contents;
-    const auto unknown =
-        static_cast<uint32_t>(std::count_if(contents.nodes.begin(), contents.nodes.end(), [](const Node& node) {
-          return node.key == LaunchKeys::kNoKey && !node.transfer;
-        }));
     contents.whole = whole;
-    contents.has_row = unknown != 0 || std::any_of(contents.nodes.begin(), contents.nodes.end(), [this](Node node) {
-                         return !node.transfer && !keys_.IsCounted(node.key);
-                       });
+    contents.has_row = std::ranges::any_of(contents.nodes, [this](const Node& node) {
+      return !node.transfer && (node.key == LaunchKeys::kNoKey || !keys_.IsCounted(node.key));
+    });
     if (contents.has_row) {
       found.members.push_back({.identity = identity, .launches = 1});
       reasons_.fetch_or(kHasRow, std::memory_order_relaxed);

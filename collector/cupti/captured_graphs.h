@@ -141,8 +141,8 @@ class CapturedGraphs {
     size_t index;  // of the node in it
   };
 
-  bool HasRoom() noexcept RFINJECT_REQUIRES(lock_);
   void Append(const void* graph, const Node& node) RFINJECT_REQUIRES(lock_);
+  const Graph* FindGraph(const void* graph) const RFINJECT_REQUIRES(lock_);
   void Fill(const void* executable, const Graph* graph, std::vector<Node> nodes, bool by_id) RFINJECT_REQUIRES(lock_);
   std::vector<GraphMember> MembersOf(const std::vector<Node>& nodes);
   void Retire(Executable* executable) RFINJECT_REQUIRES(lock_);

@@ -16,7 +16,9 @@ namespace rfinject::cupti {
 // `detail` follows the condition's message, unless it is empty.
 void ReportCondition(Recorder& recorder, ConditionId id, std::string_view detail = {});
 
-// The condition that the CUptiResult `result` of `call` stands for.
+// The condition that a CUptiResult stands for.
+ConditionId ConditionOfCuptiResult(int result);
+// Reports it, for what `call` has returned.
 void ReportResult(Recorder& recorder, std::string_view call, int result);
 
 }  // namespace rfinject::cupti

@@ -1,4 +1,3 @@
-// File: conditions_test.cc
 #include "proto/wire/conditions.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +5,7 @@
 #include <set>
 
 #include "collector/cupti/api.h"
+#include "collector/cupti/condition_report.h"
 
 namespace rfinject {
 namespace {
@@ -20,7 +20,8 @@ TEST(Conditions, EachHasAnIdOfItsOwnAndASentence) {
   }
 }
 
-// The numbers in conditions.h against the header's names.
+using cupti::ConditionOfCuptiResult;
+
 TEST(Conditions, ResultsMeanWhatCuptiSays) {
   EXPECT_EQ(ConditionOfCuptiResult(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES), ConditionId::kPermission);
   EXPECT_EQ(ConditionOfCuptiResult(CUPTI_ERROR_HARDWARE_BUSY), ConditionId::kBusy);

@@ -1,4 +1,3 @@
-// File: contexts.cc
 #include "collector/cupti/contexts.h"
 
 #include <new>

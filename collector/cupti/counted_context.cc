@@ -1,4 +1,3 @@
-// File: counted_context.cc
 #include "collector/cupti/counted_context.h"
 
 #include <algorithm>
@@ -36,7 +35,7 @@ int CountedContext::Start(CounterMode mode, size_t group) {
   group_ = group;
   range_result_.store(0);
   range_backend_ = backend_.get();
-  const int result = layers ? backend_->StartUserRanges(group, max_ranges) : backend_->Start(group, max_ranges);
+  const int result = backend_->Start(group, max_ranges, layers);
   if (result != 0) return result;
   started_ = true;
   if (layers) {

@@ -1,4 +1,3 @@
-// File: counter_mode.cc
 #include "collector/cupti/counter_mode.h"
 
 namespace rfinject::cupti {
@@ -32,15 +31,9 @@ ModeChoice ChooseCounterMode(const ModeFacts& facts) {
 }
 
 std::string_view CounterModeName(CounterMode mode) {
-  switch (mode) {
-    case CounterMode::kKernels:
-      return "kernel by kernel";
-    case CounterMode::kLayers:
-      return "layer by layer";
-    case CounterMode::kNone:
-      break;
-  }
-  return "not at all";
+  return mode == CounterMode::kKernels  ? "kernel by kernel"
+         : mode == CounterMode::kLayers ? "layer by layer"
+                                        : "not at all";
 }
 
 }  // namespace rfinject::cupti

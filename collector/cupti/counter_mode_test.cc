@@ -1,4 +1,3 @@
-// File: counter_mode_test.cc
 #include "collector/cupti/counter_mode.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-// File: counter_samples.cc
 #include "collector/cupti/counter_samples.h"
 
 #include <algorithm>
@@ -16,6 +15,14 @@ uint64_t ToInteger(double value) {
   return !(value > 0)    ? 0
          : value >= 9e18 ? uint64_t{9'000'000'000'000'000'000u}
                          : static_cast<uint64_t>(std::llround(value));
+}
+
+// The `i`-th of `shares` equal shares of a sum, with the remainder spread over them.
+uint64_t ShareOf(uint64_t sum, uint64_t i, uint64_t shares) {
+  const auto upto = [&](uint64_t n) {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(sum) * n / shares);
+  };
+  return upto(i + 1) - upto(i);
 }
 
 std::string_view UnitOf(std::string_view name) {
@@ -116,11 +123,7 @@ void CounterSamples::AddRange(size_t group, const std::vector<uint32_t>& keys, c
   for (uint32_t key : keys) mix = HashMix(mix, key);
   // Programs whose shapes change in every step launch ever new mixes of keys.
   if (last_mix_flop_.size() >= kMaxMixes) last_mix_flop_.clear();
-  struct Sum {
-    uint32_t metric;
-    uint64_t value;
-  };
-  std::vector<Sum> sums;
+  std::vector<Sample> sums;
   const bool alone = keys.size() == 1;
   Read(group, row, &last_mix_flop_[mix], [&](uint32_t metric, double value, bool is_sum) {
     if (alone || is_sum) sums.push_back({metric, ToInteger(value)});
@@ -132,7 +135,7 @@ void CounterSamples::AddRange(size_t group, const std::vector<uint32_t>& keys, c
   }
   // The range is one sample and not as many equal ones as it has launches: it says no more than one.
   if (one_key) {
-    for (const Sum& sum : sums) {
+    for (const Sample& sum : sums) {
       if (sum.value % launches != 0) continue;
       NoteKnown(keys[0], sum.metric, sum.value / launches);
       AddSample(keys[0], sum.metric, sum.value / launches);
@@ -141,12 +144,11 @@ void CounterSamples::AddRange(size_t group, const std::vector<uint32_t>& keys, c
   }
   for (uint64_t i = 0; i < launches; ++i) {
     const bool first = i == 0 || keys[i] != keys[i - 1];
-    for (const Sum& sum : sums) {
+    for (const Sample& sum : sums) {
       if (one_key && sum.value % launches == 0) continue;
-      using Wide = unsigned __int128;
-      const auto upto = [&](uint64_t n) { return static_cast<uint64_t>(Wide{sum.value} * n / launches); };
-      NoteKnown(keys[i], sum.metric, upto(i + 1) - upto(i));
-      AddSample(keys[i], sum.metric, upto(i + 1) - upto(i));
+      const uint64_t share = ShareOf(sum.value, i, launches);
+      NoteKnown(keys[i], sum.metric, share);
+      AddSample(keys[i], sum.metric, share);
       pending_.shared_sums = first ? 1 : 0;
     }
     Flush();
@@ -165,11 +167,7 @@ void CounterSamples::AddRest(size_t group, uint32_t whole, uint64_t launches, co
     rests.push_back({metric, ToInteger(value)});
   });
   for (uint64_t i = 0; i < launches; ++i) {
-    for (const Sample& rest : rests) {
-      using Wide = unsigned __int128;
-      const auto upto = [&](uint64_t n) { return static_cast<uint64_t>(Wide{rest.value} * n / launches); };
-      AddSample(whole, rest.metric, upto(i + 1) - upto(i));
-    }
+    for (const Sample& rest : rests) AddSample(whole, rest.metric, ShareOf(rest.value, i, launches));
     Flush();
   }
 }
@@ -207,7 +205,7 @@ void CounterSamples::AddSample(uint32_t key, uint32_t metric, uint64_t value) {
     pending_.launches = 0;  // the launch itself was recorded when it happened
     pending_.identity = keys_.Identity(key);
   }
-  pending_.samples[pending_.sample_count++] = {metric, value};
+  pending_.AddSample(metric, value);
 }
 
 void CounterSamples::Flush() {

@@ -1,4 +1,3 @@
-// File: counter_steps.cc
 #include "collector/cupti/counter_steps.h"
 
 #include <algorithm>
@@ -42,8 +41,12 @@ ModeChoice CounterSteps::ChooseMode(bool layer_ranges) const {
 
 std::unique_ptr<CounterBackend> CounterSteps::OpenBackend(const void* context, uint32_t device, std::string* chip,
                                                           int* result) {
-  return MakeBackend(backend_kind_, api_, const_cast<void*>(context), static_cast<int>(device),
-                     SplitMetrics(settings_.metrics), chip, result);
+  auto* const counted = static_cast<CUcontext>(const_cast<void*>(context));
+  auto backend = backend_kind_ == BackendKind::kLegacyProfiler ? MakeLegacyProfiler(api_, counted)
+                                                               : MakeRangeProfiler(api_, counted);
+  *result = backend->Open(static_cast<int>(device), SplitMetrics(settings_.metrics), chip);
+  if (*result != CUPTI_SUCCESS) return nullptr;
+  return backend;
 }
 
 CounterSteps::Result CounterSteps::Open(uint64_t step) {

@@ -1,4 +1,3 @@
-// File: device_facts.cc
 #include "collector/cupti/device_facts.h"
 
 #include <cstddef>

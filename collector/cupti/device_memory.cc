@@ -1,4 +1,3 @@
-// File: device_memory.cc
 #include "collector/cupti/device_memory.h"
 
 #include <algorithm>
@@ -8,18 +7,6 @@
 namespace rfinject::cupti {
 namespace {
 
-constexpr uint32_t kCalls[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,  CUPTI_DRIVER_TRACE_CBID_cuMemCreate,
-    CUPTI_DRIVER_TRACE_CBID_cuMemRelease,
-};
-
-constexpr std::array<uint64_t, 16> BitsOfCalls() {
-  std::array<uint64_t, 16> bits{};
-  for (uint32_t cbid : kCalls) bits[cbid / 64] |= uint64_t{1} << (cbid % 64);
-  return bits;
-}
-
 // Allocations of one process at a time. A program with more is not one with a caching allocator, and gets readings
 // only.
 constexpr size_t kMaxAllocations = 1u << 16;
@@ -27,10 +14,6 @@ constexpr int64_t kRefreshNs = 1'000'000'000;
 constexpr int64_t kShareOfTime = 1000;
 
 }  // namespace
-
-constinit const std::array<uint64_t, 16> DeviceMemory::kBits = BitsOfCalls();
-
-std::span<const uint32_t> DeviceMemory::Calls() noexcept { return kCalls; }
 
 void DeviceMemory::OnCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
   if (data.context != context_ || data.functionParams == nullptr) return;

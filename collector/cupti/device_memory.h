@@ -17,10 +17,7 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_DEVICE_MEMORY_H_
 #define RFINJECT_COLLECTOR_CUPTI_DEVICE_MEMORY_H_
 
-#include <array>
-#include <atomic>
 #include <cstdint>
-#include <span>
 #include <unordered_map>
 
 #include "collector/cupti/api.h"
@@ -33,13 +30,8 @@ class DeviceMemory {
   // `api` and `context` must outlive the object.
   DeviceMemory(const Api& api, CUcontext context) noexcept : api_(api), context_(context) {}
 
-  // The driver's functions whose callbacks OnCall wants, and whether `cbid` is one of them.
-  static std::span<const uint32_t> Calls() noexcept;
-  static bool IsCall(CUpti_CallbackId cbid) noexcept {
-    return cbid < kBits.size() * 64 && (kBits[cbid / 64] >> (cbid % 64) & 1) != 0;
-  }
-  // Called by CUPTI's callback, on the thread that allocates. It waits for nothing longer than kAllocationLockWaitNs
-  // (lock_waits.h) and calls nothing of CUDA.
+  // Called by CUPTI's callback for the functions of kMemoryCbids (launch_call.h), on the thread that allocates. It
+  // waits for nothing longer than kAllocationLockWaitNs (lock_waits.h) and calls nothing of CUDA.
   void OnCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
 
   struct Reading {
@@ -53,8 +45,6 @@ class DeviceMemory {
   void ResetLockInForkedChild() noexcept { lock_.ResetInForkedChild(); }
 
  private:
-  static const std::array<uint64_t, 16> kBits;
-
   void Allocated(uint64_t address, uint64_t bytes) noexcept;
   void Freed(uint64_t address) noexcept;
 

@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "collector/cupti/launch_call.h"
+
 namespace rfinject::cupti {
 namespace {
 
@@ -38,7 +40,7 @@ class DeviceMemoryTest : public ::testing::Test {
   }
 
   void Call(CUpti_CallbackId cbid, const void* params, CUresult result = CUDA_SUCCESS) {
-    EXPECT_TRUE(DeviceMemory::IsCall(cbid));
+    EXPECT_TRUE(IsMemoryCall(cbid));
     CUpti_CallbackData data = {};
     data.context = context_;
     data.functionParams = params;
@@ -181,10 +183,10 @@ TEST_F(DeviceMemoryTest, ThreadsMayAllocateAtOnce) {
 }
 
 TEST(DeviceMemoryCalls, OnlyMemoryCalls) {
-  for (uint32_t cbid : DeviceMemory::Calls()) EXPECT_TRUE(DeviceMemory::IsCall(cbid));
-  EXPECT_FALSE(DeviceMemory::IsCall(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
-  EXPECT_FALSE(DeviceMemory::IsCall(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2));
-  EXPECT_FALSE(DeviceMemory::IsCall(1u << 20));
+  for (uint32_t cbid : kMemoryCbids) EXPECT_TRUE(IsMemoryCall(cbid));
+  EXPECT_FALSE(IsMemoryCall(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
+  EXPECT_FALSE(IsMemoryCall(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2));
+  EXPECT_FALSE(IsMemoryCall(1u << 20));
 }
 
 }  // namespace

@@ -339,8 +339,6 @@ bool HardwareSource::Load() {
 
   cupti::LoadOptions options;
   options.driver_ready = true;
-  // A program that has torch has torch's CUPTI too; in any other program we are the only ones who load one.
-  options.may_load = true;
   cupti::LoadResult result = cupti::LoadApi(options);
   if (result.status != cupti::LoadStatus::kOk) {
     cupti::ReportCondition(
@@ -462,9 +460,11 @@ void HardwareSource::TurnOff() noexcept {
 void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   const bool first = context == context_;
   if (first) context_gone_.store(true, std::memory_order_release);
-  bool known = false;
-  contexts_.ForEach([&](const cupti::CountedContext& one) { known = known || one.context() == context; });
-  if (!known) return;
+  cupti::CountedContext* counted = nullptr;
+  contexts_.ForEach([&](cupti::CountedContext& one) {
+    if (one.context() == context) counted = &one;
+  });
+  if (counted == nullptr) return;
   std::vector<cupti::LaunchLog::Entry> entries;
   if (first) tap_.times_log().Close(&entries);
   // The context's session can be closed in order only here, and only if no step is being ended at this moment.
@@ -472,16 +472,10 @@ void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   if (machine_.state() != StepState::kPlain && boundary_.TryLock()) {
     const HeldLock held(boundary_);
     if (first && machine_.EndSampling()) pm_->Abandon();
-    const bool armed = machine_.armed();
-    contexts_.ForEach([&](cupti::CountedContext& one) {
-      if (armed && one.context() == context) one.Abandon();
-    });
+    if (machine_.armed()) counted->Abandon();
   }
-  contexts_.ForEach([&](cupti::CountedContext& one) {
-    if (one.context() != context) return;
-    one.log().Close(&entries);
-    one.ForgetContext();  // a new context may get its address
-  });
+  counted->log().Close(&entries);
+  counted->ForgetContext();  // a new context may get its address
 }
 
 // Called by any thread when the process ends, or when measuring was switched off.
@@ -508,12 +502,13 @@ void HardwareSource::OnForkedChild() noexcept {
   policy_.ResetLockInForkedChild();
 }
 
-}  // namespace
-
+// Whether this process can have a GPU at all: a driver is loaded or its device file exists.
 bool HardwareMayExist() noexcept {
   if (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0) return true;
   return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) != nullptr;
 }
+
+}  // namespace
 
 Source* MakeHardwareSource(const Settings& settings, Recorder& recorder) noexcept {
   if (settings.mode == "none" || !HardwareMayExist()) return nullptr;

@@ -11,11 +11,7 @@
 
 namespace rfinject {
 
-// Whether this process can have a GPU at all: a driver is loaded or its device file exists. It costs a few system
-// calls.
-bool HardwareMayExist() noexcept;
-
-// The hardware source; nullptr when HardwareMayExist() is false or settings.mode is "none". It starts nothing yet:
+// The hardware source; nullptr when settings.mode is "none", or this process can have no GPU. It starts nothing yet:
 // that happens at the end of the first step in which a CUDA context is current.
 Source* MakeHardwareSource(const Settings& settings, Recorder& recorder) noexcept;
 

@@ -1,10 +1,8 @@
-// File: kernel_times.cc
 #include "collector/cupti/kernel_times.h"
 
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 
 #include "collector/cupti/api.h"

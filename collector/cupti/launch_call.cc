@@ -1,4 +1,3 @@
-// File: launch_call.cc
 #include "collector/cupti/launch_call.h"
 
 namespace rfinject::cupti {
@@ -49,6 +48,15 @@ constexpr CUpti_CallbackId kTransferCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz,
 };
+
+// `from` has the shape of a launch of `function`.
+template <typename Shape>
+void SetShape(const void* function, const Shape& from, LaunchCall* call) {
+  call->function = function;
+  call->grid = {from.gridDimX, from.gridDimY, from.gridDimZ};
+  call->block = {from.blockDimX, from.blockDimY, from.blockDimZ};
+  call->dynamic_shared_bytes = from.sharedMemBytes;
+}
 
 }  // namespace
 
@@ -111,28 +119,14 @@ bool DecodeLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data, LaunchC
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz: {
       const auto& launch = *static_cast<const cuLaunchKernel_params*>(data.functionParams);
-      call->function = launch.f;
-      call->grid[0] = launch.gridDimX;
-      call->grid[1] = launch.gridDimY;
-      call->grid[2] = launch.gridDimZ;
-      call->block[0] = launch.blockDimX;
-      call->block[1] = launch.blockDimY;
-      call->block[2] = launch.blockDimZ;
-      call->dynamic_shared_bytes = launch.sharedMemBytes;
+      SetShape(launch.f, launch, call);
       break;
     }
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
       const auto& launch = *static_cast<const cuLaunchKernelEx_params*>(data.functionParams);
       if (launch.config == nullptr) return false;
-      call->function = launch.f;
-      call->grid[0] = launch.config->gridDimX;
-      call->grid[1] = launch.config->gridDimY;
-      call->grid[2] = launch.config->gridDimZ;
-      call->block[0] = launch.config->blockDimX;
-      call->block[1] = launch.config->blockDimY;
-      call->block[2] = launch.config->blockDimZ;
-      call->dynamic_shared_bytes = launch.config->sharedMemBytes;
+      SetShape(launch.f, *launch.config, call);
       break;
     }
     case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:

@@ -17,6 +17,14 @@
 
 namespace rfinject::cupti {
 
+// Which of the driver's functions are in `cbids`, as a table: every launch asks.
+template <size_t count>
+constexpr auto TableOf(const CUpti_CallbackId (&cbids)[count]) {
+  std::array<bool, CUPTI_DRIVER_TRACE_CBID_SIZE> is{};
+  for (const CUpti_CallbackId cbid : cbids) is[cbid] = true;
+  return is;
+}
+
 enum class CallKind : uint8_t {
   kKernel,
   kGraph,     // a whole CUDA graph
@@ -58,12 +66,7 @@ inline constexpr CUpti_CallbackId kGraphCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy,
     CUPTI_DRIVER_TRACE_CBID_cuGraphDestroy,
 };
-// Inline, and a look into a table, because every launch asks.
-inline constexpr auto kIsGraphCall = [] {
-  std::array<bool, CUPTI_DRIVER_TRACE_CBID_SIZE> is{};
-  for (const CUpti_CallbackId cbid : kGraphCbids) is[cbid] = true;
-  return is;
-}();
+inline constexpr auto kIsGraphCall = TableOf(kGraphCbids);
 inline bool IsGraphCall(CUpti_CallbackId cbid) noexcept { return cbid < kIsGraphCall.size() && kIsGraphCall[cbid]; }
 // Tells `graphs` of a call of one of these functions, where it begins and where it ends.
 void NoteGraphCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data, CapturedGraphs& graphs) noexcept;
@@ -75,6 +78,17 @@ inline constexpr CUpti_CallbackId kGraphResources[] = {
     CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING,
 };
+
+// The driver's functions that give out device memory and take it back (device_memory.h).
+inline constexpr CUpti_CallbackId kMemoryCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,  CUPTI_DRIVER_TRACE_CBID_cuMemCreate,
+    CUPTI_DRIVER_TRACE_CBID_cuMemRelease,
+};
+inline constexpr auto kIsMemoryCall = TableOf(kMemoryCbids);
+inline bool IsMemoryCall(CUpti_CallbackId cbid) noexcept {
+  return cbid < kIsMemoryCall.size() && kIsMemoryCall[cbid];
+}
 
 // The driver's functions that return when the GPU has done its work.
 inline constexpr CUpti_CallbackId kWaitCbids[] = {

@@ -1,4 +1,3 @@
-// File: launch_keys.cc
 #include "collector/cupti/launch_keys.h"
 
 #include <pthread.h>
@@ -27,10 +26,11 @@ uint64_t HashOf(const LaunchCall& call) noexcept {
   return hash | 1;  // 0 is an empty slot
 }
 
+// std::array's own comparison is a call of memcmp; one of a fixed size is a few instructions.
 bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
-  return a.function == b.function && std::memcmp(a.grid, b.grid, sizeof a.grid) == 0 &&
-         std::memcmp(a.block, b.block, sizeof a.block) == 0 && a.dynamic_shared_bytes == b.dynamic_shared_bytes &&
-         a.device == b.device && a.site == b.site;
+  return a.function == b.function && std::memcmp(a.grid.data(), b.grid.data(), sizeof a.grid) == 0 &&
+         std::memcmp(a.block.data(), b.block.data(), sizeof a.block) == 0 &&
+         a.dynamic_shared_bytes == b.dynamic_shared_bytes && a.device == b.device && a.site == b.site;
 }
 
 // Whether a kernel is NCCL's. CUPTI gives their names as the compiler has mangled them:
@@ -44,8 +44,13 @@ bool IsCommunication(const char* name) noexcept {
 
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_cache_key;
-void MakeCacheKey() noexcept { pthread_key_create(&g_cache_key, &free); }
 __thread void* t_cache = nullptr;
+// The destructors of other libraries' thread data may launch after this one has run: they get a cache of their own.
+void FreeCache(void* cache) noexcept {
+  t_cache = nullptr;
+  free(cache);
+}
+void MakeCacheKey() noexcept { pthread_key_create(&g_cache_key, &FreeCache); }
 
 }  // namespace
 
@@ -107,10 +112,8 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   // NCCL's kernels are communication, whichever layer they are launched from (DistributedDataParallel launches them
   // in the backward).
   if (name != nullptr && IsCommunication(name)) entry.identity.site.phase = Phase::kCommunication;
-  for (int i = 0; i < 3; ++i) {
-    entry.identity.grid[i] = call.grid[i];
-    entry.identity.block[i] = call.block[i];
-  }
+  entry.identity.grid = call.grid;
+  entry.identity.block = call.block;
   entry.identity.dynamic_shared_bytes = call.dynamic_shared_bytes;
   entry.identity.device = call.device;
   identities_.push_back(entry.identity);

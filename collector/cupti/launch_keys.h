@@ -6,6 +6,7 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_KEYS_H_
 #define RFINJECT_COLLECTOR_CUPTI_LAUNCH_KEYS_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +24,8 @@ namespace rfinject::cupti {
 // What the driver call says about a launch, and where it came from.
 struct LaunchCall {
   const void* function = nullptr;  // CUfunction or CUgraphExec; identity only
-  uint32_t grid[3] = {};
-  uint32_t block[3] = {};
+  std::array<uint32_t, 3> grid{};
+  std::array<uint32_t, 3> block{};
   uint32_t dynamic_shared_bytes = 0;
   uint32_t device = 0;
   Site site;

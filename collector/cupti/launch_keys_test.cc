@@ -1,8 +1,12 @@
 #include "collector/cupti/launch_keys.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <algorithm>
+#include <iterator>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "collector/native_stack.h"
@@ -91,6 +95,36 @@ TEST(LaunchKeysTest, ALossScalersUpdateIsToldByItsKernel) {
   EXPECT_TRUE(is_update(update, 2));
   EXPECT_TRUE(is_update(update, 1));
   EXPECT_FALSE(is_update("_ZN2at6native29vectorized_elementwise_kernelEv", 1));
+}
+
+// The destructor of another library's thread data: what it allocates may lie where the thread's cache lay.
+void LaunchManyKernels(void* keys) {
+  std::vector<char> allocated(100 << 10, 'a');
+  rfinject::testing::FakeRecorder recorder;
+  for (uint32_t i = 1; i <= 100; ++i) {
+    LaunchCall call;
+    call.grid[0] = i;
+    LaunchIdentity identity;
+    static_cast<LaunchKeys*>(keys)->Find(call, "late", recorder, &identity);
+    EXPECT_EQ(identity.grid[0], i);
+  }
+  EXPECT_EQ(std::count(allocated.begin(), allocated.end(), 'a'), std::ssize(allocated));
+}
+
+TEST(LaunchKeysTest, AThreadMayLaunchWhenItsCacheWasFreed) {
+  rfinject::testing::FakeRecorder recorder;
+  LaunchKeys keys;
+  LaunchIdentity identity;
+  keys.Find({}, "early", recorder, &identity);
+  // Of two keys the destructor of the one that was made first runs first.
+  pthread_key_t later;
+  ASSERT_EQ(pthread_key_create(&later, &LaunchManyKernels), 0);
+  std::thread([&] {
+    keys.Find({}, "early", recorder, &identity);
+    pthread_setspecific(later, &keys);
+  }).join();
+  EXPECT_EQ(keys.size(), 101u);
+  pthread_key_delete(later);
 }
 
 }  // namespace

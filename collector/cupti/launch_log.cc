@@ -1,4 +1,3 @@
-// File: launch_log.cc
 #include "collector/cupti/launch_log.h"
 
 #include "collector/cupti/lock_waits.h"

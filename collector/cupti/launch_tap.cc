@@ -1,4 +1,3 @@
-// File: launch_tap.cc
 #include "collector/cupti/launch_tap.h"
 
 #include <pthread.h>
@@ -47,7 +46,7 @@ void CUPTIAPI LaunchTap::OnCupti(void*, CUpti_CallbackDomain domain, CUpti_Callb
     const auto& call = *static_cast<const CUpti_CallbackData*>(data);
     if (IsWaitCall(cbid)) {
       OnWait(call);
-    } else if (DeviceMemory::IsCall(cbid)) {
+    } else if (IsMemoryCall(cbid)) {
       if (tap->recording_.load(std::memory_order_acquire)) tap->memory_->OnCall(cbid, call);
     } else if (IsCaptureCall(cbid)) {
       tap->OnCaptureCall(cbid, call);
@@ -131,10 +130,7 @@ uint64_t LaunchTap::RecordGraph(Call* call) noexcept {
     return OwnerOf(call->record.identity, true);
   }
   call->key = graph.whole;
-  LaunchRecord launch;
-  launch.identity.kernel = graph.number;
-  launch.launches = LaunchRecord::kGraph;
-  recorder_.Record(launch);
+  RecordNumber(graph.number);
   return OwnerOfGraph(graph.number);
 }
 
@@ -191,9 +187,12 @@ void LaunchTap::EndCaptured(bool done, uint32_t correlation_id) noexcept {
 void LaunchTap::RecordLateGraph(const void* executable) noexcept {
   const CapturedGraphs::Launch graph = graphs_.Find(executable);
   if (graph.optimizer) EndStepSoon();
-  if (graph.number == 0 || !recording_.load(std::memory_order_acquire)) return;
+  if (graph.number != 0 && recording_.load(std::memory_order_acquire)) RecordNumber(graph.number);
+}
+
+void LaunchTap::RecordNumber(uint32_t graph) noexcept {
   LaunchRecord launch;
-  launch.identity.kernel = graph.number;
+  launch.identity.kernel = graph;
   launch.launches = LaunchRecord::kGraph;
   recorder_.Record(launch);
 }
@@ -341,7 +340,7 @@ bool LaunchTap::Enable() {
   for (CUpti_CallbackId cbid : kGraphCbids) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   for (CUpti_CallbackId cbid : kGraphResources) enable(CUPTI_CB_DOMAIN_RESOURCE, cbid);
   // Without one of these calls peaks may be missed.
-  for (CUpti_CallbackId cbid : DeviceMemory::Calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  for (CUpti_CallbackId cbid : kMemoryCbids) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   // Without one of these calls it is not known what the host waits for.
   bool waits = true;
   for (CUpti_CallbackId cbid : kWaitCbids) waits &= enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid) == CUPTI_SUCCESS;

@@ -90,6 +90,7 @@ class LaunchTap {
   void OnExit(const CUpti_CallbackData& data) noexcept;
   bool Decode(CUpti_CallbackId cbid, const CUpti_CallbackData& data, Call* call) noexcept;
   uint64_t RecordGraph(Call* call) noexcept;
+  void RecordNumber(uint32_t graph) noexcept;
   void WriteLog(const Call& call, const CUpti_CallbackData& data, uint64_t owner) noexcept;
   void BeginCaptured(Call* call) noexcept;
   void EndCaptured(bool done, uint32_t correlation_id) noexcept;

@@ -6,130 +6,51 @@
 // A session for each armed step:
 //   BeginSession, SetConfig, BeginPass, EnableProfiling   between the step before and this one
 //   the step's launches: in automatic ranges each is a range of its own, and CUPTI waits for the context after each;
-//   in user ranges we open and close them, and nothing waits DisableProfiling, EndPass, FlushCounterData,
-//   UnsetConfig, EndSession   after it
+//   in user ranges we open and close them, and nothing waits
+//   DisableProfiling, EndPass, FlushCounterData, UnsetConfig, EndSession   after it
 // UserReplay leaves repeating passes to us, and one pass is all that a group takes: nothing is ever replayed. (In
 // KernelReplay CUPTI would save and restore the kernel's memory.)
 #include <algorithm>
-#include <charconv>
-#include <new>
 
-#include "collector/cupti/api.h"
-#include "collector/cupti/backend_choice.h"
+#include "collector/cupti/counter_backend.h"
 #include "collector/cupti/perfworks_host.h"
 
 namespace rfinject::cupti {
 namespace {
 
-// Ranges are named by their number, automatic ones by CUPTI, others by us (range_profiler.cc says why).
+// Ranges are named by their number, automatic ones by CUPTI, others by us (counter_backend.h says why).
 constexpr uint32_t kRangeNameLength = 16;
 // The most launches in a step with user ranges, which hold several launches each, while only the number of ranges is
 // known before the step. A step with more launches is not counted.
 constexpr size_t kMaxLaunches = 65536;
 
-class LegacyProfiler : public CounterBackend {
+class LegacyProfiler final : public CounterBackend {
  public:
-  LegacyProfiler(const Api& api, CUcontext context) : api_(api), context_(context) {}
-
-  // A session that was never ended goes with the process: at that time the driver may be gone already.
-  ~LegacyProfiler() override = default;
-
-  int Open(int device, const std::vector<std::string>& user_metrics, std::string* chip) {
-    std::vector<uint8_t> image;
-    if (int result = OpenDevice(api_, context_, device, chip, &image); result != CUPTI_SUCCESS) return result;
-    int host_result = 0;
-    host_ = MakePerfworksHost(api_, *chip, image, &host_result);
-    if (host_ == nullptr) return host_result;
-    PlanRequest request;
-    request.metrics = SelectMetrics(host_->BaseMetrics(), *chip);
-    request.user_metrics = user_metrics;
-    metrics_ = request.metrics;
-    plan_ = MakePlan(*host_, request);
-    if (plan_.groups.empty()) return CUPTI_ERROR_NOT_SUPPORTED;
-    if (metrics_.tensor.empty()) {
-      plan_.rejected.emplace_back("tensor FLOP",
-                                  "this CUPTI has no counter for them on " + *chip +
-                                      " (12.2 update 2 brought them); FLOP are those of CUDA cores only");
-    }
-    for (const CounterGroup& group : plan_.groups) {
-      configs_.push_back({host_->ConfigImage(group.metrics), host_->CounterDataPrefix(group.metrics)});
-      if (configs_.back().image.empty() || configs_.back().prefix.empty()) return CUPTI_ERROR_INVALID_METRIC_VALUE;
-    }
-    return CUPTI_SUCCESS;
-  }
-
-  const std::vector<CounterGroup>& groups() const override { return plan_.groups; }
-  const Plan& plan() const override { return plan_; }
-  const ChipMetrics& metrics() const override { return metrics_; }
-
-  int Start(size_t group, size_t max_ranges) override { return StartIn(CUPTI_AutoRange, group, max_ranges); }
+  using CounterBackend::CounterBackend;
 
   bool has_user_ranges() const override { return api_.NVPW_Profiler_CounterData_GetRangeDescriptions != nullptr; }
-  int StartUserRanges(size_t group, size_t max_ranges) override {
-    if (!has_user_ranges()) return CUPTI_ERROR_NOT_SUPPORTED;
-    return StartIn(CUPTI_UserRange, group, max_ranges);
-  }
-
-  int PushRange(size_t ordinal) override {
-    if (int result = PopRange(); result != CUPTI_SUCCESS) return result;
-    char name[24];
-    *std::to_chars(name, name + sizeof name - 1, ordinal).ptr = '\0';
-    CUpti_Profiler_PushRange_Params push = {CUpti_Profiler_PushRange_Params_STRUCT_SIZE};
-    push.ctx = context_;
-    push.pRangeName = name;
-    const CUptiResult result = api_.cuptiProfilerPushRange(&push);
-    range_open_ = result == CUPTI_SUCCESS;
-    return result;
-  }
-  int PopRange() override {
-    if (!range_open_) return CUPTI_SUCCESS;
-    range_open_ = false;
-    CUpti_Profiler_PopRange_Params pop = {CUpti_Profiler_PopRange_Params_STRUCT_SIZE};
-    pop.ctx = context_;
-    return api_.cuptiProfilerPopRange(&pop);
-  }
-
-  int StartIn(CUpti_ProfilerRange ranges, size_t group, size_t max_ranges) {
-    if (state_ != State::kIdle) return CUPTI_ERROR_INVALID_OPERATION;
-    group_ = group;
-    ranges_ = ranges;
-    range_open_ = false;
-    CUptiResult result = InitializeImage(max_ranges);
-    if (result == CUPTI_SUCCESS) result = BeginSession(max_ranges);
-    if (result == CUPTI_SUCCESS) result = SetConfig();
-    if (result == CUPTI_SUCCESS) {
-      CUpti_Profiler_BeginPass_Params pass = {CUpti_Profiler_BeginPass_Params_STRUCT_SIZE};
-      pass.ctx = context_;
-      result = api_.cuptiProfilerBeginPass(&pass);
-      if (result == CUPTI_SUCCESS) state_ = State::kPass;
-    }
-    if (result == CUPTI_SUCCESS) {
-      CUpti_Profiler_EnableProfiling_Params enable = {CUpti_Profiler_EnableProfiling_Params_STRUCT_SIZE};
-      enable.ctx = context_;
-      result = api_.cuptiProfilerEnableProfiling(&enable);
-      if (result == CUPTI_SUCCESS) state_ = State::kEnabled;
-    }
-    if (result != CUPTI_SUCCESS) Abandon();
-    return result;
-  }
 
   int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) override {
     if (state_ != State::kEnabled) return CUPTI_ERROR_INVALID_OPERATION;
     bool all_passes = false;
-    const int popped = PopRange();
+    const CUptiResult popped = PopRange();
     CUptiResult result = EndPass(&all_passes);
-    if (result == CUPTI_SUCCESS) result = static_cast<CUptiResult>(popped);
+    if (result == CUPTI_SUCCESS) result = popped;
     // The plan said one pass. A second one would be the next step's kernels under this step's names.
     if (result == CUPTI_SUCCESS && !all_passes) result = CUPTI_ERROR_INVALID_OPERATION;
     if (result == CUPTI_SUCCESS) {
-      CUpti_Profiler_FlushCounterData_Params flush = {CUpti_Profiler_FlushCounterData_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_Profiler_FlushCounterData, flush);
       flush.ctx = context_;
       result = api_.cuptiProfilerFlushCounterData(&flush);
       *dropped = flush.numRangesDropped;
     }
     CUptiResult ended = EndSession();
     if (result == CUPTI_SUCCESS) result = ended;
-    return result == CUPTI_SUCCESS ? Evaluate(values, ranges) : result;
+    if (result != CUPTI_SUCCESS) return result;
+    if (!host_->Ranges(counter_data_, ranges) || !host_->SetDevice(counter_data_)) {
+      return CUPTI_ERROR_INVALID_METRIC_VALUE;
+    }
+    return Evaluate(*ranges, values);
   }
 
   void Abandon() override {
@@ -148,6 +69,63 @@ class LegacyProfiler : public CounterBackend {
     std::vector<uint8_t> prefix;
   };
 
+  MetricHost* MakeHost(const std::string& chip, std::span<const uint8_t> availability, int* result) override {
+    host_ = MakePerfworksHost(api_, chip, availability, result);
+    return host_.get();
+  }
+
+  int Configure(const std::string& chip) override {
+    if (metrics().tensor.empty()) {
+      plan_.rejected.emplace_back("tensor FLOP",
+                                  "this CUPTI has no counter for them on " + chip +
+                                      " (12.2 update 2 brought them); FLOP are those of CUDA cores only");
+    }
+    for (const CounterGroup& group : plan_.groups) {
+      configs_.push_back({host_->ConfigImage(group.metrics), host_->CounterDataPrefix(group.metrics)});
+      if (configs_.back().image.empty() || configs_.back().prefix.empty()) return CUPTI_ERROR_INVALID_METRIC_VALUE;
+    }
+    return CUPTI_SUCCESS;
+  }
+
+  bool running() const override { return state_ != State::kIdle; }
+
+  CUptiResult Begin(size_t max_ranges) override {
+    CUptiResult result = InitializeImage(max_ranges);
+    if (result == CUPTI_SUCCESS) result = BeginSession(max_ranges);
+    if (result == CUPTI_SUCCESS) result = SetConfig();
+    if (result == CUPTI_SUCCESS) {
+      RFINJECT_PARAMS(CUpti_Profiler_BeginPass, pass);
+      pass.ctx = context_;
+      result = api_.cuptiProfilerBeginPass(&pass);
+      if (result == CUPTI_SUCCESS) state_ = State::kPass;
+    }
+    if (result == CUPTI_SUCCESS) {
+      RFINJECT_PARAMS(CUpti_Profiler_EnableProfiling, enable);
+      enable.ctx = context_;
+      result = api_.cuptiProfilerEnableProfiling(&enable);
+      if (result == CUPTI_SUCCESS) state_ = State::kEnabled;
+    }
+    if (result != CUPTI_SUCCESS) Abandon();
+    return result;
+  }
+
+  CUptiResult Push(const char* name) override {
+    RFINJECT_PARAMS(CUpti_Profiler_PushRange, push);
+    push.ctx = context_;
+    push.pRangeName = name;
+    return api_.cuptiProfilerPushRange(&push);
+  }
+
+  CUptiResult Pop() override {
+    RFINJECT_PARAMS(CUpti_Profiler_PopRange, pop);
+    pop.ctx = context_;
+    return api_.cuptiProfilerPopRange(&pop);
+  }
+
+  bool RangeName(size_t range, std::string* name) const override {
+    return host_->RangeName(counter_data_, range, name);
+  }
+
   CUptiResult InitializeImage(size_t max_ranges) {
     CUpti_Profiler_CounterDataImageOptions options = {CUpti_Profiler_CounterDataImageOptions_STRUCT_SIZE};
     options.pCounterDataPrefix = configs_[group_].prefix.data();
@@ -156,15 +134,13 @@ class LegacyProfiler : public CounterBackend {
     options.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges);
     options.maxRangeNameLength = kRangeNameLength;
 
-    CUpti_Profiler_CounterDataImage_CalculateSize_Params size = {
-        CUpti_Profiler_CounterDataImage_CalculateSize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_CounterDataImage_CalculateSize, size);
     size.sizeofCounterDataImageOptions = CUpti_Profiler_CounterDataImageOptions_STRUCT_SIZE;
     size.pOptions = &options;
     CUptiResult result = api_.cuptiProfilerCounterDataImageCalculateSize(&size);
     if (result != CUPTI_SUCCESS) return result;
     counter_data_.assign(size.counterDataImageSize, 0);
-    CUpti_Profiler_CounterDataImage_Initialize_Params initialize = {
-        CUpti_Profiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_CounterDataImage_Initialize, initialize);
     initialize.sizeofCounterDataImageOptions = CUpti_Profiler_CounterDataImageOptions_STRUCT_SIZE;
     initialize.pOptions = &options;
     initialize.counterDataImageSize = counter_data_.size();
@@ -172,15 +148,13 @@ class LegacyProfiler : public CounterBackend {
     result = api_.cuptiProfilerCounterDataImageInitialize(&initialize);
     if (result != CUPTI_SUCCESS) return result;
 
-    CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params scratch_size = {
-        CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize, scratch_size);
     scratch_size.counterDataImageSize = counter_data_.size();
     scratch_size.pCounterDataImage = counter_data_.data();
     result = api_.cuptiProfilerCounterDataImageCalculateScratchBufferSize(&scratch_size);
     if (result != CUPTI_SUCCESS) return result;
     scratch_.assign(scratch_size.counterDataScratchBufferSize, 0);
-    CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params scratch = {
-        CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_CounterDataImage_InitializeScratchBuffer, scratch);
     scratch.counterDataImageSize = counter_data_.size();
     scratch.pCounterDataImage = counter_data_.data();
     scratch.counterDataScratchBufferSize = scratch_.size();
@@ -189,7 +163,7 @@ class LegacyProfiler : public CounterBackend {
   }
 
   CUptiResult BeginSession(size_t max_ranges) {
-    CUpti_Profiler_BeginSession_Params session = {CUpti_Profiler_BeginSession_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_BeginSession, session);
     session.ctx = context_;
     session.counterDataImageSize = counter_data_.size();
     session.pCounterDataImage = counter_data_.data();
@@ -205,7 +179,7 @@ class LegacyProfiler : public CounterBackend {
   }
 
   CUptiResult SetConfig() {
-    CUpti_Profiler_SetConfig_Params config = {CUpti_Profiler_SetConfig_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_SetConfig, config);
     config.ctx = context_;
     config.pConfig = configs_[group_].image.data();
     config.configSize = configs_[group_].image.size();
@@ -223,13 +197,13 @@ class LegacyProfiler : public CounterBackend {
   CUptiResult EndPass(bool* all_passes) {
     CUptiResult first = CUPTI_SUCCESS;
     if (state_ == State::kEnabled) {
-      CUpti_Profiler_DisableProfiling_Params disable = {CUpti_Profiler_DisableProfiling_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_Profiler_DisableProfiling, disable);
       disable.ctx = context_;
       first = api_.cuptiProfilerDisableProfiling(&disable);
       state_ = State::kPass;
     }
     if (state_ == State::kPass) {
-      CUpti_Profiler_EndPass_Params pass = {CUpti_Profiler_EndPass_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_Profiler_EndPass, pass);
       pass.ctx = context_;
       CUptiResult result = api_.cuptiProfilerEndPass(&pass);
       if (first == CUPTI_SUCCESS) first = result;
@@ -243,13 +217,13 @@ class LegacyProfiler : public CounterBackend {
   CUptiResult EndSession() {
     CUptiResult first = CUPTI_SUCCESS;
     if (state_ == State::kConfig) {
-      CUpti_Profiler_UnsetConfig_Params config = {CUpti_Profiler_UnsetConfig_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_Profiler_UnsetConfig, config);
       config.ctx = context_;
       first = api_.cuptiProfilerUnsetConfig(&config);
       state_ = State::kSession;
     }
     if (state_ == State::kSession) {
-      CUpti_Profiler_EndSession_Params session = {CUpti_Profiler_EndSession_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_Profiler_EndSession, session);
       session.ctx = context_;
       CUptiResult result = api_.cuptiProfilerEndSession(&session);
       if (first == CUPTI_SUCCESS) first = result;
@@ -258,53 +232,16 @@ class LegacyProfiler : public CounterBackend {
     return first;
   }
 
-  CUptiResult Evaluate(std::vector<double>* values, size_t* ranges) {
-    const std::vector<std::string>& metrics = plan_.groups[group_].metrics;
-    if (!host_->Ranges(counter_data_, ranges) || !host_->SetDevice(counter_data_)) {
-      return CUPTI_ERROR_INVALID_METRIC_VALUE;
-    }
-    values->assign(*ranges * metrics.size(), 0);
-    for (size_t range = 0; range < *ranges; ++range) {
-      size_t place = range;
-      if (ranges_ == CUPTI_UserRange && !OrdinalOf(range, &place)) return CUPTI_ERROR_INVALID_OPERATION;
-      if (place >= *ranges) return CUPTI_ERROR_INVALID_OPERATION;
-      std::span<double> row(values->data() + place * metrics.size(), metrics.size());
-      if (!host_->Evaluate(counter_data_, range, metrics, row)) return CUPTI_ERROR_INVALID_METRIC_VALUE;
-    }
-    return CUPTI_SUCCESS;
-  }
-
-  bool OrdinalOf(size_t range, size_t* ordinal) const {
-    std::string name;
-    if (!host_->RangeName(counter_data_, range, &name)) return false;
-    const char* end = name.data() + name.size();
-    const auto [at, error] = std::from_chars(name.data(), end, *ordinal);
-    return error == std::errc() && at == end;
-  }
-
-  const Api& api_;
-  CUcontext context_;
   std::unique_ptr<PerfworksHost> host_;
-  ChipMetrics metrics_;
-  Plan plan_;
   std::vector<Config> configs_;  // by group
-  std::vector<uint8_t> counter_data_;
   std::vector<uint8_t> scratch_;
-  size_t group_ = 0;
   State state_ = State::kIdle;
-  CUpti_ProfilerRange ranges_ = CUPTI_AutoRange;
-  bool range_open_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<CounterBackend> MakeLegacyProfiler(const Api& api, void* context, int device,
-                                                   const std::vector<std::string>& user_metrics, std::string* chip,
-                                                   int* result) {
-  auto profiler = std::make_unique<LegacyProfiler>(api, static_cast<CUcontext>(context));
-  *result = profiler->Open(device, user_metrics, chip);
-  if (*result != CUPTI_SUCCESS) return nullptr;
-  return profiler;
+std::unique_ptr<CounterBackend> MakeLegacyProfiler(const Api& api, CUcontext context) {
+  return std::make_unique<LegacyProfiler>(api, context);
 }
 
 }  // namespace rfinject::cupti

@@ -21,7 +21,6 @@ int main(int argc, char** argv) {
     get_chips = reinterpret_cast<decltype(get_chips)>(dlsym(handle, "cuptiProfilerHostGetSupportedChips"));
   } else {
     rfinject::cupti::LoadOptions options;
-    options.may_load = true;
     options.folders = {path.substr(0, path.rfind('/'))};
     rfinject::cupti::LoadResult result = rfinject::cupti::LoadApi(options);
     if (result.status != rfinject::cupti::LoadStatus::kOk) {

@@ -37,6 +37,9 @@ class MetricHost {
 
 enum class HostKind : uint8_t { kRangeProfiler, kPmSampling };
 
+// Initialises CUPTI's profiling, and asks which chip the device has ("GV100"). Returns a CUptiResult.
+int OpenChip(const Api& api, int device, std::string* chip);
+
 // Makes a host of CUPTI's own library for `chip` ("GA100"). `availability` is what the device said (empty: plan for
 // the chip as such). Returns nullptr when CUPTI refuses; `*result` then holds its CUptiResult. `api` must outlive the
 // object.

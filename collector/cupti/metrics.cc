@@ -1,8 +1,6 @@
-// File: metrics.cc
 #include "collector/cupti/metrics.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -85,7 +83,7 @@ int Likelihood(const FlopMetric& metric) {
 }
 
 struct Variants {
-  bool total = false, off = false, on = false;
+  bool off = false, on = false;
 };
 
 // The metrics of one source type, by instruction family ("" stands for all families together), then by destination
@@ -94,7 +92,8 @@ using Family = std::map<std::string, std::map<std::string, Variants>>;
 
 void SelectTensorByName(const std::map<std::string, Family>& sources, ChipMetrics* metrics) {
   for (const auto& [src, family] : sources) {
-    auto precision = PrecisionOf(src);
+    const auto precision = PrecisionOf(src);
+    if (!precision) continue;  // int8, fp4: not measured
     auto has_off = [](const auto& destinations) {
       return std::any_of(destinations.begin(), destinations.end(), [](const auto& d) { return d.second.off; });
     };
@@ -117,10 +116,6 @@ void SelectTensorByName(const std::map<std::string, Family>& sources, ChipMetric
         if (!op.empty()) name += "op_" + op + "_";
         name += "src_" + src;
         if (!dst.empty()) name += "_dst_" + dst;
-        if (!precision) {
-          metrics->uncounted.push_back(name);
-          continue;
-        }
         metrics->tensor.push_back({name + (variants.off ? std::string(kOff) : "") + ".sum", *precision, 1});
         if (variants.off && variants.on) metrics->sparse.push_back({name + std::string(kOn) + ".sum", *precision, 1});
       }
@@ -187,7 +182,6 @@ ChipMetrics SelectMetrics(std::span<const std::string> names, std::string_view c
     Sparsity sparsity;
     if (!ParseTensorName(name, &parts, &sparsity)) continue;
     Variants& variants = sources[parts.src][parts.op][parts.dst];
-    variants.total |= sparsity == Sparsity::kTotal;
     variants.off |= sparsity == Sparsity::kOff;
     variants.on |= sparsity == Sparsity::kOn;
   }

@@ -33,8 +33,7 @@ struct ChipMetrics {
   std::vector<FlopMetric> tensor;  // hardware counters of the dense path, the likeliest in training first
   std::vector<FlopMetric>
       sparse;  // hardware counters of the sparse path: any count but 0 means that `tensor` misses FLOP
-  std::vector<std::string> uncounted;  // paths that no Precision stands for (int8, fp4): not measured
-  std::vector<std::string> clocks;     // counted only where they cost nothing
+  std::vector<std::string> clocks;  // counted only where they cost nothing
 };
 
 // Chooses from the base metric names (without roll-up) that CUPTI gives for `chip` ("GV100"; empty or unknown: by the

@@ -1,4 +1,3 @@
-// File: metrics_test.cc
 #include "collector/cupti/metrics.h"
 
 #include <gmock/gmock.h>
@@ -76,12 +75,11 @@ TEST(SelectMetrics, InstructionsStandForTensorFlopOnlyOnGv100) {
               ElementsAre("sm__ops_path_tensor_src_fp16_dst_fp32.sum"));
 }
 
-TEST(SelectMetrics, PathsWithoutAPrecisionAreNamedNotCounted) {
+TEST(SelectMetrics, PathsWithoutAPrecisionAreNotCounted) {
   std::vector<std::string> names = {"sm__ops_path_tensor_src_int8", "sm__ops_path_tensor_src_fp4_dst_fp32"};
   ChipMetrics metrics = SelectMetrics(names);
   EXPECT_THAT(metrics.tensor, IsEmpty());
-  EXPECT_THAT(metrics.uncounted,
-              UnorderedElementsAre("sm__ops_path_tensor_src_int8", "sm__ops_path_tensor_src_fp4_dst_fp32"));
+  EXPECT_THAT(metrics.sparse, IsEmpty());
 }
 
 TEST(SelectMetrics, ScalarHalfCountsTwoLanes) {

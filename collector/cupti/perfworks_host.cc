@@ -4,7 +4,6 @@
 // counters, and the raw counters a configuration (which says how many passes they take) or a counter data prefix.
 #include "collector/cupti/perfworks_host.h"
 
-#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -25,23 +24,22 @@ class Perfworks : public PerfworksHost {
 
   ~Perfworks() override {
     if (evaluator_ == nullptr) return;
-    NVPW_MetricsEvaluator_Destroy_Params params = {NVPW_MetricsEvaluator_Destroy_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_MetricsEvaluator_Destroy, params);
     params.pMetricsEvaluator = evaluator_;
     api_.NVPW_MetricsEvaluator_Destroy(&params);
   }
 
   NVPA_Status Open() {
-    NVPW_InitializeHost_Params initialize = {NVPW_InitializeHost_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_InitializeHost, initialize);
     NVPA_Status status = api_.NVPW_InitializeHost(&initialize);
     if (status != NVPA_STATUS_SUCCESS) return status;
-    NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params size = {
-        NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize, size);
     size.pChipName = chip_.c_str();
     size.pCounterAvailabilityImage = availability();
     status = api_.NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size);
     if (status != NVPA_STATUS_SUCCESS) return status;
     scratch_.resize(size.scratchBufferSize);
-    NVPW_CUDA_MetricsEvaluator_Initialize_Params open = {NVPW_CUDA_MetricsEvaluator_Initialize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CUDA_MetricsEvaluator_Initialize, open);
     open.pScratchBuffer = scratch_.data();
     open.scratchBufferSize = scratch_.size();
     open.pChipName = chip_.c_str();
@@ -54,7 +52,7 @@ class Perfworks : public PerfworksHost {
   std::vector<std::string> BaseMetrics() override {
     std::vector<std::string> names;
     for (NVPW_MetricType type : {NVPW_METRIC_TYPE_COUNTER, NVPW_METRIC_TYPE_RATIO, NVPW_METRIC_TYPE_THROUGHPUT}) {
-      NVPW_MetricsEvaluator_GetMetricNames_Params params = {NVPW_MetricsEvaluator_GetMetricNames_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(NVPW_MetricsEvaluator_GetMetricNames, params);
       params.pMetricsEvaluator = evaluator_;
       params.metricType = static_cast<uint8_t>(type);
       if (api_.NVPW_MetricsEvaluator_GetMetricNames(&params) != NVPA_STATUS_SUCCESS) continue;
@@ -68,7 +66,7 @@ class Perfworks : public PerfworksHost {
   size_t Passes(std::span<const std::string> metrics) override {
     size_t passes = 0;
     WithConfig(metrics, [&](NVPA_RawMetricsConfig* config) {
-      NVPW_RawMetricsConfig_GetNumPasses_Params params = {NVPW_RawMetricsConfig_GetNumPasses_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(NVPW_RawMetricsConfig_GetNumPasses, params);
       params.pRawMetricsConfig = config;
       // There is one nesting level: no ranges within ranges.
       if (api_.NVPW_RawMetricsConfig_GetNumPasses(&params) == NVPA_STATUS_SUCCESS) {
@@ -81,7 +79,7 @@ class Perfworks : public PerfworksHost {
   std::vector<uint8_t> ConfigImage(std::span<const std::string> metrics) override {
     std::vector<uint8_t> image;
     WithConfig(metrics, [&](NVPA_RawMetricsConfig* config) {
-      NVPW_RawMetricsConfig_GetConfigImage_Params params = {NVPW_RawMetricsConfig_GetConfigImage_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(NVPW_RawMetricsConfig_GetConfigImage, params);
       params.pRawMetricsConfig = config;
       if (api_.NVPW_RawMetricsConfig_GetConfigImage(&params) != NVPA_STATUS_SUCCESS) return;
       image.resize(params.bytesCopied);
@@ -95,19 +93,19 @@ class Perfworks : public PerfworksHost {
   std::vector<uint8_t> CounterDataPrefix(std::span<const std::string> metrics) override {
     std::vector<NVPA_RawMetricRequest> requests;
     if (!RawRequests(metrics, &requests)) return {};
-    NVPW_CUDA_CounterDataBuilder_Create_Params create = {NVPW_CUDA_CounterDataBuilder_Create_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CUDA_CounterDataBuilder_Create, create);
     create.pChipName = chip_.c_str();
     create.pCounterAvailabilityImage = availability();
     if (api_.NVPW_CUDA_CounterDataBuilder_Create(&create) != NVPA_STATUS_SUCCESS) return {};
     std::vector<uint8_t> prefix = CounterDataPrefix(create.pCounterDataBuilder, requests);
-    NVPW_CounterDataBuilder_Destroy_Params destroy = {NVPW_CounterDataBuilder_Destroy_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CounterDataBuilder_Destroy, destroy);
     destroy.pCounterDataBuilder = create.pCounterDataBuilder;
     api_.NVPW_CounterDataBuilder_Destroy(&destroy);
     return prefix;
   }
 
   bool Ranges(std::span<const uint8_t> counter_data, size_t* ranges) override {
-    NVPW_CounterData_GetNumRanges_Params params = {NVPW_CounterData_GetNumRanges_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CounterData_GetNumRanges, params);
     params.pCounterDataImage = counter_data.data();
     if (api_.NVPW_CounterData_GetNumRanges(&params) != NVPA_STATUS_SUCCESS) return false;
     *ranges = params.numRanges;
@@ -116,8 +114,7 @@ class Perfworks : public PerfworksHost {
 
   bool RangeName(std::span<const uint8_t> counter_data, size_t range, std::string* name) override {
     if (api_.NVPW_Profiler_CounterData_GetRangeDescriptions == nullptr) return false;
-    NVPW_Profiler_CounterData_GetRangeDescriptions_Params params = {
-        NVPW_Profiler_CounterData_GetRangeDescriptions_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_Profiler_CounterData_GetRangeDescriptions, params);
     params.pCounterDataImage = counter_data.data();
     params.rangeIndex = range;
     if (api_.NVPW_Profiler_CounterData_GetRangeDescriptions(&params) != NVPA_STATUS_SUCCESS) return false;
@@ -130,8 +127,7 @@ class Perfworks : public PerfworksHost {
   }
 
   bool SetDevice(std::span<const uint8_t> counter_data) override {
-    NVPW_MetricsEvaluator_SetDeviceAttributes_Params params = {
-        NVPW_MetricsEvaluator_SetDeviceAttributes_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_MetricsEvaluator_SetDeviceAttributes, params);
     params.pMetricsEvaluator = evaluator_;
     params.pCounterDataImage = counter_data.data();
     params.counterDataImageSize = counter_data.size();
@@ -147,8 +143,7 @@ class Perfworks : public PerfworksHost {
       if (known == nullptr) return false;
       requests.push_back(known->request);
     }
-    NVPW_MetricsEvaluator_EvaluateToGpuValues_Params params = {
-        NVPW_MetricsEvaluator_EvaluateToGpuValues_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_MetricsEvaluator_EvaluateToGpuValues, params);
     params.pMetricsEvaluator = evaluator_;
     params.pMetricEvalRequests = requests.data();
     params.numMetricEvalRequests = requests.size();
@@ -175,8 +170,7 @@ class Perfworks : public PerfworksHost {
   const Known* Find(const std::string& metric) {
     if (auto at = known_.find(metric); at != known_.end()) return &at->second;
     Known known;
-    NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params convert = {
-        NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest, convert);
     convert.pMetricsEvaluator = evaluator_;
     convert.pMetricName = metric.c_str();
     convert.pMetricEvalRequest = &known.request;
@@ -184,8 +178,7 @@ class Perfworks : public PerfworksHost {
     if (api_.NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&convert) != NVPA_STATUS_SUCCESS) {
       return nullptr;
     }
-    NVPW_MetricsEvaluator_GetMetricRawDependencies_Params raw = {
-        NVPW_MetricsEvaluator_GetMetricRawDependencies_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_MetricsEvaluator_GetMetricRawDependencies, raw);
     raw.pMetricsEvaluator = evaluator_;
     raw.pMetricEvalRequests = &known.request;
     raw.numMetricEvalRequests = 1;
@@ -221,13 +214,13 @@ class Perfworks : public PerfworksHost {
   void WithConfig(std::span<const std::string> metrics, Use use) {
     std::vector<NVPA_RawMetricRequest> requests;
     if (!RawRequests(metrics, &requests)) return;
-    NVPW_CUDA_RawMetricsConfig_Create_V2_Params create = {NVPW_CUDA_RawMetricsConfig_Create_V2_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CUDA_RawMetricsConfig_Create_V2, create);
     create.activityKind = NVPA_ACTIVITY_KIND_PROFILER;
     create.pChipName = chip_.c_str();
     create.pCounterAvailabilityImage = availability();
     if (api_.NVPW_CUDA_RawMetricsConfig_Create_V2(&create) != NVPA_STATUS_SUCCESS) return;
     if (Generate(create.pRawMetricsConfig, requests) == NVPA_STATUS_SUCCESS) use(create.pRawMetricsConfig);
-    NVPW_RawMetricsConfig_Destroy_Params destroy = {NVPW_RawMetricsConfig_Destroy_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_RawMetricsConfig_Destroy, destroy);
     destroy.pRawMetricsConfig = create.pRawMetricsConfig;
     api_.NVPW_RawMetricsConfig_Destroy(&destroy);
   }
@@ -235,42 +228,39 @@ class Perfworks : public PerfworksHost {
   NVPA_Status Generate(NVPA_RawMetricsConfig* config, const std::vector<NVPA_RawMetricRequest>& requests) {
     if (!availability_.empty()) {
       // Counters that the device does not offer must not be scheduled.
-      NVPW_RawMetricsConfig_SetCounterAvailability_Params available = {
-          NVPW_RawMetricsConfig_SetCounterAvailability_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(NVPW_RawMetricsConfig_SetCounterAvailability, available);
       available.pRawMetricsConfig = config;
       available.pCounterAvailabilityImage = availability_.data();
       NVPA_Status status = api_.NVPW_RawMetricsConfig_SetCounterAvailability(&available);
       if (status != NVPA_STATUS_SUCCESS) return status;
     }
-    NVPW_RawMetricsConfig_BeginPassGroup_Params begin = {NVPW_RawMetricsConfig_BeginPassGroup_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_RawMetricsConfig_BeginPassGroup, begin);
     begin.pRawMetricsConfig = config;
     NVPA_Status status = api_.NVPW_RawMetricsConfig_BeginPassGroup(&begin);
     if (status != NVPA_STATUS_SUCCESS) return status;
-    NVPW_RawMetricsConfig_AddMetrics_Params add = {NVPW_RawMetricsConfig_AddMetrics_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_RawMetricsConfig_AddMetrics, add);
     add.pRawMetricsConfig = config;
     add.pRawMetricRequests = requests.data();
     add.numMetricRequests = requests.size();
     status = api_.NVPW_RawMetricsConfig_AddMetrics(&add);
     if (status != NVPA_STATUS_SUCCESS) return status;
-    NVPW_RawMetricsConfig_EndPassGroup_Params end = {NVPW_RawMetricsConfig_EndPassGroup_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_RawMetricsConfig_EndPassGroup, end);
     end.pRawMetricsConfig = config;
     status = api_.NVPW_RawMetricsConfig_EndPassGroup(&end);
     if (status != NVPA_STATUS_SUCCESS) return status;
-    NVPW_RawMetricsConfig_GenerateConfigImage_Params generate = {
-        NVPW_RawMetricsConfig_GenerateConfigImage_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_RawMetricsConfig_GenerateConfigImage, generate);
     generate.pRawMetricsConfig = config;
     return api_.NVPW_RawMetricsConfig_GenerateConfigImage(&generate);
   }
 
   std::vector<uint8_t> CounterDataPrefix(NVPA_CounterDataBuilder* builder,
                                          const std::vector<NVPA_RawMetricRequest>& requests) {
-    NVPW_CounterDataBuilder_AddMetrics_Params add = {NVPW_CounterDataBuilder_AddMetrics_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CounterDataBuilder_AddMetrics, add);
     add.pCounterDataBuilder = builder;
     add.pRawMetricRequests = requests.data();
     add.numMetricRequests = requests.size();
     if (api_.NVPW_CounterDataBuilder_AddMetrics(&add) != NVPA_STATUS_SUCCESS) return {};
-    NVPW_CounterDataBuilder_GetCounterDataPrefix_Params get = {
-        NVPW_CounterDataBuilder_GetCounterDataPrefix_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(NVPW_CounterDataBuilder_GetCounterDataPrefix, get);
     get.pCounterDataBuilder = builder;
     if (api_.NVPW_CounterDataBuilder_GetCounterDataPrefix(&get) != NVPA_STATUS_SUCCESS) return {};
     std::vector<uint8_t> prefix(get.bytesCopied);
@@ -291,31 +281,25 @@ class Perfworks : public PerfworksHost {
 }  // namespace
 
 int CuptiResultOf(int nvpa_status) {
-  switch (nvpa_status) {
-    case NVPA_STATUS_SUCCESS:
-      return CUPTI_SUCCESS;
-    case NVPA_STATUS_NOT_INITIALIZED:
-    case NVPA_STATUS_NOT_LOADED:
-    case NVPA_STATUS_FUNCTION_NOT_FOUND:
-      return CUPTI_ERROR_NOT_INITIALIZED;
-    case NVPA_STATUS_OUT_OF_MEMORY:
-      return CUPTI_ERROR_OUT_OF_MEMORY;
-    case NVPA_STATUS_INVALID_ARGUMENT:  // what a chip that it does not know gives
-    case NVPA_STATUS_UNSUPPORTED_GPU:
-      return CUPTI_ERROR_INVALID_CHIP_NAME;
-    case NVPA_STATUS_NOT_SUPPORTED:
-    case NVPA_STATUS_NOT_IMPLEMENTED:
-      return CUPTI_ERROR_NOT_SUPPORTED;
-    case NVPA_STATUS_INSUFFICIENT_PRIVILEGE:
-    case NVPA_STATUS_PROFILING_NOT_ALLOWED:
-      return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-    case NVPA_STATUS_RESOURCE_UNAVAILABLE:
-      return CUPTI_ERROR_HARDWARE_BUSY;
-    case NVPA_STATUS_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
-      return CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED;
-    default:
-      return CUPTI_ERROR_UNKNOWN;
+  constexpr std::pair<NVPA_Status, CUptiResult> kResultOf[] = {
+      {NVPA_STATUS_SUCCESS, CUPTI_SUCCESS},
+      {NVPA_STATUS_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED},
+      {NVPA_STATUS_NOT_LOADED, CUPTI_ERROR_NOT_INITIALIZED},
+      {NVPA_STATUS_FUNCTION_NOT_FOUND, CUPTI_ERROR_NOT_INITIALIZED},
+      {NVPA_STATUS_OUT_OF_MEMORY, CUPTI_ERROR_OUT_OF_MEMORY},
+      {NVPA_STATUS_INVALID_ARGUMENT, CUPTI_ERROR_INVALID_CHIP_NAME},  // what a chip that it does not know gives
+      {NVPA_STATUS_UNSUPPORTED_GPU, CUPTI_ERROR_INVALID_CHIP_NAME},
+      {NVPA_STATUS_NOT_SUPPORTED, CUPTI_ERROR_NOT_SUPPORTED},
+      {NVPA_STATUS_NOT_IMPLEMENTED, CUPTI_ERROR_NOT_SUPPORTED},
+      {NVPA_STATUS_INSUFFICIENT_PRIVILEGE, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES},
+      {NVPA_STATUS_PROFILING_NOT_ALLOWED, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES},
+      {NVPA_STATUS_RESOURCE_UNAVAILABLE, CUPTI_ERROR_HARDWARE_BUSY},
+      {NVPA_STATUS_VIRTUALIZED_DEVICE_NOT_SUPPORTED, CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED},
+  };
+  for (const auto& [status, result] : kResultOf) {
+    if (status == nvpa_status) return result;
   }
+  return CUPTI_ERROR_UNKNOWN;
 }
 
 std::unique_ptr<PerfworksHost> MakePerfworksHost(const Api& api, const std::string& chip,

@@ -1,4 +1,3 @@
-// File: planner.cc
 #include "collector/cupti/planner.h"
 
 #include <algorithm>
@@ -91,38 +90,10 @@ class Planner {
   std::map<Names, bool> answers_;
 };
 
-std::string Label(std::string_view letter, size_t index) {
-  std::string label(letter);
-  if (index > 0) label += std::to_string(index + 1);
-  return label;
-}
-
-std::string HardwareLabel(size_t index) {
-  return index < 6 ? std::string(1, static_cast<char>('A' + index)) : "H" + std::to_string(index + 1);
-}
-
 struct Bin {
   Names base;
   Names metrics;
 };
-
-}  // namespace
-
-std::vector<std::string> SplitMetrics(std::string_view list) {
-  std::vector<std::string> names;
-  while (!list.empty()) {
-    size_t comma = list.find(',');
-    std::string_view part = list.substr(0, comma);
-    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
-    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
-    if (!part.empty()) names.emplace_back(part);
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  return names;
-}
-
-namespace {
 
 Names Front(const Names& base, size_t size) {
   return Names(base.begin(), base.begin() + static_cast<ptrdiff_t>(size));
@@ -147,8 +118,8 @@ class PlanMaker {
       AddUserMetric(name, is_sass ? Names{} : base, is_sass ? &sass : &hardware);
     }
     AddHardware(hardware, base);
-    for (size_t i = 0; i < sass.size(); ++i) AddGroup(GroupKind::kSass, Label("S", i), sass[i]);
-    for (size_t i = 0; i < guard.size(); ++i) AddGroup(GroupKind::kSparsityGuard, Label("G", i), guard[i]);
+    for (const Bin& bin : sass) AddGroup(GroupKind::kSass, bin);
+    for (const Bin& bin : guard) AddGroup(GroupKind::kSparsityGuard, bin);
     plan_.questions = planner_.questions();
     return std::move(plan_);
   }
@@ -229,15 +200,15 @@ class PlanMaker {
     }
   }
 
-  void AddGroup(GroupKind kind, std::string label, const Bin& bin) {
-    CounterGroup group{std::move(label), kind, bin.base, bin.base.size()};
+  void AddGroup(GroupKind kind, const Bin& bin) {
+    CounterGroup group{kind, bin.base};
     group.metrics.insert(group.metrics.end(), bin.metrics.begin(), bin.metrics.end());
     plan_.groups.push_back(std::move(group));
   }
 
   void AddHardware(const std::vector<Bin>& bins, const Names& base) {
-    for (size_t i = 0; i < bins.size(); ++i) {
-      AddGroup(GroupKind::kHardware, HardwareLabel(i), bins[i]);
+    for (const Bin& bin : bins) {
+      AddGroup(GroupKind::kHardware, bin);
       // Clocks are counted only where they cost no group.
       Names& metrics = plan_.groups.back().metrics;
       for (const std::string& clock : request_.metrics.clocks) {
@@ -258,6 +229,20 @@ class PlanMaker {
 };
 
 }  // namespace
+
+std::vector<std::string> SplitMetrics(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    size_t comma = list.find(',');
+    std::string_view part = list.substr(0, comma);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    if (!part.empty()) names.emplace_back(part);
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return names;
+}
 
 Plan MakePlan(MetricHost& host, const PlanRequest& request) { return PlanMaker(host, request).Make(); }
 

@@ -16,7 +16,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,10 +28,8 @@ namespace rfinject::cupti {
 enum class GroupKind : uint8_t { kHardware, kSass, kSparsityGuard };
 
 struct CounterGroup {
-  std::string label;  // "A", "B", … hardware; "S", "S2", … SASS; "G", "G2", … guard
   GroupKind kind = GroupKind::kHardware;
-  std::vector<std::string> metrics;  // with roll-ups; a base comes first
-  size_t base_metrics = 0;           // how many of them are ChipMetrics::base
+  std::vector<std::string> metrics;  // with roll-ups; a base (ChipMetrics::base) comes first
 };
 
 struct PlanRequest {

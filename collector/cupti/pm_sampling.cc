@@ -1,4 +1,3 @@
-// File: pm_sampling.cc
 #include "collector/cupti/pm_sampling.h"
 
 #include <time.h>
@@ -58,21 +57,14 @@ std::unique_ptr<PmSampling> PmSampling::Open(const Api& api, int device, int* re
 }
 
 int PmSampling::Plan() {
-  CUpti_Profiler_Initialize_Params initialize = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
-  CUptiResult result = api_.cuptiProfilerInitialize(&initialize);
-  if (result != CUPTI_SUCCESS) return result;
-  CUpti_Device_GetChipName_Params name = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
-  name.deviceIndex = static_cast<size_t>(device_);
-  result = api_.cuptiDeviceGetChipName(&name);
-  if (result != CUPTI_SUCCESS) return result;
-  const std::string chip = name.pChipName;
+  std::string chip;
+  if (const int result = OpenChip(api_, device_, &chip); result != CUPTI_SUCCESS) return result;
   const Chip* const known = FindChip(chip);
   by_time_ = known == nullptr || known->pm_trigger != PmTrigger::kCycles;
 
-  CUpti_PmSampling_GetCounterAvailability_Params availability = {
-      CUpti_PmSampling_GetCounterAvailability_Params_STRUCT_SIZE};
+  RFINJECT_PARAMS(CUpti_PmSampling_GetCounterAvailability, availability);
   availability.deviceIndex = static_cast<size_t>(device_);
-  result = api_.cuptiPmSamplingGetCounterAvailability(&availability);
+  CUptiResult result = api_.cuptiPmSamplingGetCounterAvailability(&availability);
   if (result != CUPTI_SUCCESS) return result;
   std::vector<uint8_t> image(availability.counterAvailabilityImageSize);
   availability.pCounterAvailabilityImage = image.data();
@@ -91,14 +83,14 @@ int PmSampling::Plan() {
 int PmSampling::Begin(uint64_t interval_ns) {
   if (object_ != nullptr) return CUPTI_ERROR_INVALID_OPERATION;
   interval_ns_ = interval_ns;
-  CUpti_PmSampling_Enable_Params enable = {CUpti_PmSampling_Enable_Params_STRUCT_SIZE};
+  RFINJECT_PARAMS(CUpti_PmSampling_Enable, enable);
   enable.deviceIndex = static_cast<size_t>(device_);
   CUptiResult result = api_.cuptiPmSamplingEnable(&enable);
   if (result != CUPTI_SUCCESS) return result;
   object_ = enable.pPmSamplingObject;
   int configured = Configure();
   if (configured == CUPTI_SUCCESS) {
-    CUpti_PmSampling_Start_Params start = {CUpti_PmSampling_Start_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_PmSampling_Start, start);
     start.pPmSamplingObject = object_;
     configured = api_.cuptiPmSamplingStart(&start);
   }
@@ -111,7 +103,7 @@ int PmSampling::Begin(uint64_t interval_ns) {
 }
 
 int PmSampling::Configure() {
-  CUpti_PmSampling_SetConfig_Params config = {CUpti_PmSampling_SetConfig_Params_STRUCT_SIZE};
+  RFINJECT_PARAMS(CUpti_PmSampling_SetConfig, config);
   config.pPmSamplingObject = object_;
   config.configSize = config_.size();
   config.pConfig = config_.data();
@@ -126,7 +118,7 @@ int PmSampling::Configure() {
   if (result != CUPTI_SUCCESS) return result;
   std::vector<const char*> names;
   for (const std::string& metric : metrics_) names.push_back(metric.c_str());
-  CUpti_PmSampling_GetCounterDataSize_Params size = {CUpti_PmSampling_GetCounterDataSize_Params_STRUCT_SIZE};
+  RFINJECT_PARAMS(CUpti_PmSampling_GetCounterDataSize, size);
   size.pPmSamplingObject = object_;
   size.pMetricNames = names.data();
   size.numMetrics = names.size();
@@ -142,7 +134,7 @@ int PmSampling::End(std::vector<PmSample>* samples, bool* overflow) {
   *overflow = false;
   if (!started_) return CUPTI_ERROR_INVALID_OPERATION;
   started_ = false;
-  CUpti_PmSampling_Stop_Params stop = {CUpti_PmSampling_Stop_Params_STRUCT_SIZE};
+  RFINJECT_PARAMS(CUpti_PmSampling_Stop, stop);
   stop.pPmSamplingObject = object_;
   int result = api_.cuptiPmSamplingStop(&stop);
   // What is in the buffer must be drained before the session is given up.
@@ -154,14 +146,13 @@ int PmSampling::End(std::vector<PmSample>* samples, bool* overflow) {
 
 int PmSampling::Decode(std::vector<PmSample>* samples, bool* overflow) {
   for (int round = 0; round < kMaxDecodes; ++round) {
-    CUpti_PmSampling_CounterDataImage_Initialize_Params initialize = {
-        CUpti_PmSampling_CounterDataImage_Initialize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_PmSampling_CounterDataImage_Initialize, initialize);
     initialize.pPmSamplingObject = object_;
     initialize.counterDataSize = counter_data_.size();
     initialize.pCounterData = counter_data_.data();
     CUptiResult result = api_.cuptiPmSamplingCounterDataImageInitialize(&initialize);
     if (result != CUPTI_SUCCESS) return result;
-    CUpti_PmSampling_DecodeData_Params decode = {CUpti_PmSampling_DecodeData_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_PmSampling_DecodeData, decode);
     decode.pPmSamplingObject = object_;
     decode.pCounterDataImage = counter_data_.data();
     decode.counterDataImageSize = counter_data_.size();
@@ -172,14 +163,13 @@ int PmSampling::Decode(std::vector<PmSample>* samples, bool* overflow) {
       return CUPTI_SUCCESS;
     }
     if (result != CUPTI_SUCCESS) return result;
-    CUpti_PmSampling_GetCounterDataInfo_Params info = {CUpti_PmSampling_GetCounterDataInfo_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_PmSampling_GetCounterDataInfo, info);
     info.pCounterDataImage = counter_data_.data();
     info.counterDataImageSize = counter_data_.size();
     result = api_.cuptiPmSamplingGetCounterDataInfo(&info);
     if (result != CUPTI_SUCCESS) return result;
     for (size_t i = 0; i < info.numCompletedSamples; ++i) {
-      CUpti_PmSampling_CounterData_GetSampleInfo_Params at = {
-          CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_PmSampling_CounterData_GetSampleInfo, at);
       at.pPmSamplingObject = object_;
       at.pCounterDataImage = counter_data_.data();
       at.counterDataImageSize = counter_data_.size();
@@ -201,14 +191,14 @@ int PmSampling::Decode(std::vector<PmSample>* samples, bool* overflow) {
 }
 
 int PmSampling::Disable() {
-  CUpti_PmSampling_Disable_Params disable = {CUpti_PmSampling_Disable_Params_STRUCT_SIZE};
+  RFINJECT_PARAMS(CUpti_PmSampling_Disable, disable);
   disable.pPmSamplingObject = std::exchange(object_, nullptr);
   return api_.cuptiPmSamplingDisable(&disable);
 }
 
 void PmSampling::Abandon() {
   if (std::exchange(started_, false)) {
-    CUpti_PmSampling_Stop_Params stop = {CUpti_PmSampling_Stop_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_PmSampling_Stop, stop);
     stop.pPmSamplingObject = object_;
     api_.cuptiPmSamplingStop(&stop);
   }

@@ -1,5 +1,3 @@
-// File: profiler_host.cc
-#include <new>
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/metric_host.h"
@@ -21,7 +19,7 @@ class ProfilerHost : public MetricHost {
   std::vector<std::string> BaseMetrics() override {
     std::vector<std::string> names;
     for (CUpti_MetricType type : {CUPTI_METRIC_TYPE_COUNTER, CUPTI_METRIC_TYPE_RATIO, CUPTI_METRIC_TYPE_THROUGHPUT}) {
-      CUpti_Profiler_Host_GetBaseMetrics_Params params = {CUpti_Profiler_Host_GetBaseMetrics_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_Profiler_Host_GetBaseMetrics, params);
       params.pHostObject = object_;
       params.metricType = type;
       if (api_.cuptiProfilerHostGetBaseMetrics(&params) != CUPTI_SUCCESS) continue;
@@ -33,7 +31,7 @@ class ProfilerHost : public MetricHost {
   size_t Passes(std::span<const std::string> metrics) override {
     std::vector<uint8_t> image = ConfigImage(metrics);
     if (image.empty()) return 0;
-    CUpti_Profiler_Host_GetNumOfPasses_Params params = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_Host_GetNumOfPasses, params);
     params.configImageSize = image.size();
     params.pConfigImage = image.data();
     return api_.cuptiProfilerHostGetNumOfPasses(&params) == CUPTI_SUCCESS ? params.numOfPasses : 0;
@@ -51,8 +49,7 @@ class ProfilerHost : public MetricHost {
   bool Evaluate(std::span<const uint8_t> counter_data, size_t range, std::span<const std::string> metrics,
                 std::span<double> values) override {
     std::vector<const char*> names = Pointers(metrics);
-    CUpti_Profiler_Host_EvaluateToGpuValues_Params params = {
-        CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_Host_EvaluateToGpuValues, params);
     params.pHostObject = object_;
     params.pCounterDataImage = counter_data.data();
     params.counterDataImageSize = counter_data.size();
@@ -72,7 +69,7 @@ class ProfilerHost : public MetricHost {
   }
 
   CUptiResult Open(CUpti_Profiler_Host_Object** object) {
-    CUpti_Profiler_Host_Initialize_Params params = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_Host_Initialize, params);
     params.profilerType =
         kind_ == HostKind::kRangeProfiler ? CUPTI_PROFILER_TYPE_RANGE_PROFILER : CUPTI_PROFILER_TYPE_PM_SAMPLING;
     params.pChipName = chip_.c_str();
@@ -83,23 +80,23 @@ class ProfilerHost : public MetricHost {
   }
 
   void Close(CUpti_Profiler_Host_Object* object) {
-    CUpti_Profiler_Host_Deinitialize_Params params = {CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_Host_Deinitialize, params);
     params.pHostObject = object;
     api_.cuptiProfilerHostDeinitialize(&params);
   }
 
   std::vector<uint8_t> ConfigImage(CUpti_Profiler_Host_Object* object, std::span<const std::string> metrics) {
     std::vector<const char*> names = Pointers(metrics);
-    CUpti_Profiler_Host_ConfigAddMetrics_Params add = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics, add);
     add.pHostObject = object;
     add.ppMetricNames = names.data();
     add.numMetrics = names.size();
     if (api_.cuptiProfilerHostConfigAddMetrics(&add) != CUPTI_SUCCESS) return {};
-    CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_Host_GetConfigImageSize, size);
     size.pHostObject = object;
     if (api_.cuptiProfilerHostGetConfigImageSize(&size) != CUPTI_SUCCESS) return {};
     std::vector<uint8_t> image(size.configImageSize);
-    CUpti_Profiler_Host_GetConfigImage_Params get = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_Profiler_Host_GetConfigImage, get);
     get.pHostObject = object;
     get.configImageSize = image.size();
     get.pConfigImage = image.data();
@@ -115,6 +112,17 @@ class ProfilerHost : public MetricHost {
 };
 
 }  // namespace
+
+int OpenChip(const Api& api, int device, std::string* chip) {
+  RFINJECT_PARAMS(CUpti_Profiler_Initialize, initialize);
+  CUptiResult result = api.cuptiProfilerInitialize(&initialize);
+  if (result != CUPTI_SUCCESS) return result;
+  RFINJECT_PARAMS(CUpti_Device_GetChipName, name);
+  name.deviceIndex = static_cast<size_t>(device);
+  result = api.cuptiDeviceGetChipName(&name);
+  if (result == CUPTI_SUCCESS) *chip = name.pChipName;
+  return result;
+}
 
 std::unique_ptr<MetricHost> MakeProfilerHost(const Api& api, const std::string& chip, HostKind kind,
                                              std::span<const uint8_t> availability, int* result) {

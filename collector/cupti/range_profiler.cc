@@ -4,114 +4,25 @@
 // for the context after each launch; in user ranges we open and close them, and nothing waits. Kernels are never
 // replayed: every configuration is planned to take one pass. With one pass no mode replays anything; UserReplay is
 // asked for, because in it CUPTI could not replay by itself.
-//
-// A user range's name is its ordinal. Ranges of one name would be one node of CUPTI's tree of ranges, and what comes
-// of two passes through a node is not documented. Decoded ranges are put in order by their names, never by their
-// place.
-#include <charconv>
-#include <cstring>
-#include <new>
-
-#include "collector/cupti/api.h"
-#include "collector/cupti/backend_choice.h"
 #include "collector/cupti/counter_backend.h"
 
 namespace rfinject::cupti {
 namespace {
 
-class RangeProfiler : public CounterBackend {
+class RangeProfiler final : public CounterBackend {
  public:
-  RangeProfiler(const Api& api, CUcontext context) : api_(api), context_(context) {}
+  using CounterBackend::CounterBackend;
 
-  // A session that was never stopped goes with the process: at that time the driver may be gone already.
-  ~RangeProfiler() override = default;
-
-  int Open(int device, const std::vector<std::string>& user_metrics, std::string* chip) {
-    std::vector<uint8_t> image;
-    if (int result = OpenDevice(api_, context_, device, chip, &image); result != CUPTI_SUCCESS) return result;
-    int host_result = 0;
-    host_ = MakeProfilerHost(api_, *chip, HostKind::kRangeProfiler, image, &host_result);
-    if (host_ == nullptr) return host_result;
-    PlanRequest request;
-    request.metrics = SelectMetrics(host_->BaseMetrics(), *chip);
-    request.user_metrics = user_metrics;
-    metrics_ = request.metrics;
-    plan_ = MakePlan(*host_, request);
-    if (plan_.groups.empty()) return CUPTI_ERROR_NOT_SUPPORTED;
-    for (const CounterGroup& group : plan_.groups) configs_.push_back(host_->ConfigImage(group.metrics));
-    return CUPTI_SUCCESS;
-  }
-
-  const std::vector<CounterGroup>& groups() const override { return plan_.groups; }
-  const Plan& plan() const override { return plan_; }
-  const ChipMetrics& metrics() const override { return metrics_; }
-
-  int Start(size_t group, size_t max_ranges) override { return StartIn(CUPTI_AutoRange, group, max_ranges); }
-
-  bool has_user_ranges() const override {
-    return api_.cuptiRangeProfilerPushRange != nullptr && api_.cuptiRangeProfilerPopRange != nullptr &&
-           api_.cuptiRangeProfilerCounterDataGetRangeInfo != nullptr;
-  }
-  int StartUserRanges(size_t group, size_t max_ranges) override {
-    if (!has_user_ranges()) return CUPTI_ERROR_NOT_SUPPORTED;
-    return StartIn(CUPTI_UserRange, group, max_ranges);
-  }
-
-  int PushRange(size_t ordinal) override {
-    if (int result = PopRange(); result != CUPTI_SUCCESS) return result;
-    char name[24];
-    *std::to_chars(name, name + sizeof name - 1, ordinal).ptr = '\0';
-    CUpti_RangeProfiler_PushRange_Params push = {CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE};
-    push.pRangeProfilerObject = object_;
-    push.pRangeName = name;
-    const CUptiResult result = api_.cuptiRangeProfilerPushRange(&push);
-    range_open_ = result == CUPTI_SUCCESS;
-    return result;
-  }
-  int PopRange() override {
-    if (!range_open_) return CUPTI_SUCCESS;
-    range_open_ = false;
-    CUpti_RangeProfiler_PopRange_Params pop = {CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE};
-    pop.pRangeProfilerObject = object_;
-    return api_.cuptiRangeProfilerPopRange(&pop);
-  }
-
-  int StartIn(CUpti_ProfilerRange ranges, size_t group, size_t max_ranges) {
-    if (object_ != nullptr) return CUPTI_ERROR_INVALID_OPERATION;
-    // The profiler is enabled anew for each armed step. Whether a configuration with other metrics may be set without
-    // that is not documented, and others have seen it decode wrongly.
-    CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
-    enable.ctx = context_;
-    CUptiResult result = api_.cuptiRangeProfilerEnable(&enable);
-    if (result != CUPTI_SUCCESS) return result;
-    object_ = enable.pRangeProfilerObject;
-    group_ = group;
-    ranges_ = ranges;
-    range_open_ = false;
-    result = Configure(max_ranges);
-    if (result != CUPTI_SUCCESS) {
-      Disable();
-      return result;
-    }
-    CUpti_RangeProfiler_Start_Params start = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
-    start.pRangeProfilerObject = object_;
-    result = api_.cuptiRangeProfilerStart(&start);
-    if (result != CUPTI_SUCCESS) {
-      Disable();
-    } else {
-      started_ = true;
-    }
-    return result;
-  }
+  bool has_user_ranges() const override { return true; }
 
   int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) override {
     if (!started_) return CUPTI_ERROR_INVALID_OPERATION;
     started_ = false;
-    const int popped = PopRange();
-    CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
+    const CUptiResult popped = PopRange();
+    RFINJECT_PARAMS(CUpti_RangeProfiler_Stop, stop);
     stop.pRangeProfilerObject = object_;
     CUptiResult result = api_.cuptiRangeProfilerStop(&stop);
-    if (result == CUPTI_SUCCESS) result = static_cast<CUptiResult>(popped);
+    if (result == CUPTI_SUCCESS) result = popped;
     if (result == CUPTI_SUCCESS && stop.isAllPassSubmitted == 0) result = CUPTI_ERROR_INVALID_OPERATION;
     if (result == CUPTI_SUCCESS) result = Decode(values, ranges, dropped);
     CUptiResult disabled = Disable();
@@ -122,7 +33,7 @@ class RangeProfiler : public CounterBackend {
     if (started_) {
       started_ = false;
       PopRange();
-      CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
+      RFINJECT_PARAMS(CUpti_RangeProfiler_Stop, stop);
       stop.pRangeProfilerObject = object_;
       api_.cuptiRangeProfilerStop(&stop);
     }
@@ -130,11 +41,55 @@ class RangeProfiler : public CounterBackend {
   }
 
  private:
-  CUptiResult Configure(size_t max_ranges) {
+  MetricHost* MakeHost(const std::string& chip, std::span<const uint8_t> availability, int* result) override {
+    host_ = MakeProfilerHost(api_, chip, HostKind::kRangeProfiler, availability, result);
+    return host_.get();
+  }
+
+  int Configure(const std::string&) override {
+    for (const CounterGroup& group : plan_.groups) configs_.push_back(host_->ConfigImage(group.metrics));
+    return CUPTI_SUCCESS;
+  }
+
+  bool running() const override { return object_ != nullptr; }
+
+  CUptiResult Begin(size_t max_ranges) override {
+    // The profiler is enabled anew for each armed step. Whether a configuration with other metrics may be set without
+    // that is not documented, and others have seen it decode wrongly.
+    RFINJECT_PARAMS(CUpti_RangeProfiler_Enable, enable);
+    enable.ctx = context_;
+    CUptiResult result = api_.cuptiRangeProfilerEnable(&enable);
+    if (result != CUPTI_SUCCESS) return result;
+    object_ = enable.pRangeProfilerObject;
+    result = SetConfig(max_ranges);
+    if (result == CUPTI_SUCCESS) {
+      RFINJECT_PARAMS(CUpti_RangeProfiler_Start, start);
+      start.pRangeProfilerObject = object_;
+      result = api_.cuptiRangeProfilerStart(&start);
+    }
+    started_ = result == CUPTI_SUCCESS;
+    if (!started_) Disable();
+    return result;
+  }
+
+  CUptiResult Push(const char* name) override {
+    RFINJECT_PARAMS(CUpti_RangeProfiler_PushRange, push);
+    push.pRangeProfilerObject = object_;
+    push.pRangeName = name;
+    return api_.cuptiRangeProfilerPushRange(&push);
+  }
+
+  CUptiResult Pop() override {
+    RFINJECT_PARAMS(CUpti_RangeProfiler_PopRange, pop);
+    pop.pRangeProfilerObject = object_;
+    return api_.cuptiRangeProfilerPopRange(&pop);
+  }
+
+  CUptiResult SetConfig(size_t max_ranges) {
     const CounterGroup& group = plan_.groups[group_];
     std::vector<const char*> names;
     for (const std::string& metric : group.metrics) names.push_back(metric.c_str());
-    CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_RangeProfiler_GetCounterDataSize, size);
     size.pRangeProfilerObject = object_;
     size.pMetricNames = names.data();
     size.numMetrics = names.size();
@@ -144,15 +99,14 @@ class RangeProfiler : public CounterBackend {
     if (result != CUPTI_SUCCESS) return result;
     counter_data_.assign(size.counterDataSize, 0);
 
-    CUpti_RangeProfiler_CounterDataImage_Initialize_Params initialize = {
-        CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize, initialize);
     initialize.pRangeProfilerObject = object_;
     initialize.counterDataSize = counter_data_.size();
     initialize.pCounterData = counter_data_.data();
     result = api_.cuptiRangeProfilerCounterDataImageInitialize(&initialize);
     if (result != CUPTI_SUCCESS) return result;
 
-    CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_RangeProfiler_SetConfig, config);
     config.pRangeProfilerObject = object_;
     config.configSize = configs_[group_].size();
     config.pConfig = configs_[group_].data();
@@ -169,33 +123,23 @@ class RangeProfiler : public CounterBackend {
   }
 
   CUptiResult Decode(std::vector<double>* values, size_t* ranges, size_t* dropped) {
-    CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_RangeProfiler_DecodeData, decode);
     decode.pRangeProfilerObject = object_;
     CUptiResult result = api_.cuptiRangeProfilerDecodeData(&decode);
     if (result != CUPTI_SUCCESS) return result;
     *dropped = decode.numOfRangeDropped;
-    CUpti_RangeProfiler_GetCounterDataInfo_Params info = {CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo, info);
     info.pCounterDataImage = counter_data_.data();
     info.counterDataImageSize = counter_data_.size();
     result = api_.cuptiRangeProfilerGetCounterDataInfo(&info);
     if (result != CUPTI_SUCCESS) return result;
     *ranges = info.numTotalRanges;
     if (*dropped != 0) return CUPTI_SUCCESS;  // the step is lost; the next has more room
-    const std::vector<std::string>& metrics = plan_.groups[group_].metrics;
-    values->assign(*ranges * metrics.size(), 0);
-    for (size_t range = 0; range < *ranges; ++range) {
-      size_t place = range;
-      if (ranges_ == CUPTI_UserRange && !OrdinalOf(range, &place)) return CUPTI_ERROR_INVALID_OPERATION;
-      if (place >= *ranges) return CUPTI_ERROR_INVALID_OPERATION;
-      std::span<double> row(values->data() + place * metrics.size(), metrics.size());
-      if (!host_->Evaluate(counter_data_, range, metrics, row)) return CUPTI_ERROR_INVALID_METRIC_VALUE;
-    }
-    return CUPTI_SUCCESS;
+    return Evaluate(*ranges, values);
   }
 
-  bool OrdinalOf(size_t range, size_t* ordinal) const {
-    CUpti_RangeProfiler_CounterData_GetRangeInfo_Params info = {
-        CUpti_RangeProfiler_CounterData_GetRangeInfo_Params_STRUCT_SIZE};
+  bool RangeName(size_t range, std::string* name) const override {
+    RFINJECT_PARAMS(CUpti_RangeProfiler_CounterData_GetRangeInfo, info);
     info.pCounterDataImage = counter_data_.data();
     info.counterDataImageSize = counter_data_.size();
     info.rangeIndex = range;
@@ -203,41 +147,27 @@ class RangeProfiler : public CounterBackend {
     if (api_.cuptiRangeProfilerCounterDataGetRangeInfo(&info) != CUPTI_SUCCESS || info.rangeName == nullptr) {
       return false;
     }
-    const char* end = info.rangeName + std::strlen(info.rangeName);
-    const auto [at, error] = std::from_chars(info.rangeName, end, *ordinal);
-    return error == std::errc() && at == end;
+    *name = info.rangeName;
+    return true;
   }
 
   CUptiResult Disable() {
-    CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
+    RFINJECT_PARAMS(CUpti_RangeProfiler_Disable, disable);
     disable.pRangeProfilerObject = object_;
     object_ = nullptr;
     return api_.cuptiRangeProfilerDisable(&disable);
   }
 
-  const Api& api_;
-  CUcontext context_;
   std::unique_ptr<MetricHost> host_;
-  ChipMetrics metrics_;
-  Plan plan_;
   std::vector<std::vector<uint8_t>> configs_;  // by group
-  std::vector<uint8_t> counter_data_;
   CUpti_RangeProfiler_Object* object_ = nullptr;
-  size_t group_ = 0;
-  CUpti_ProfilerRange ranges_ = CUPTI_AutoRange;
-  bool range_open_ = false;
   bool started_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<CounterBackend> MakeRangeProfiler(const Api& api, void* context, int device,
-                                                  const std::vector<std::string>& user_metrics, std::string* chip,
-                                                  int* result) {
-  auto profiler = std::make_unique<RangeProfiler>(api, static_cast<CUcontext>(context));
-  *result = profiler->Open(device, user_metrics, chip);
-  if (*result != CUPTI_SUCCESS) return nullptr;
-  return profiler;
+std::unique_ptr<CounterBackend> MakeRangeProfiler(const Api& api, CUcontext context) {
+  return std::make_unique<RangeProfiler>(api, context);
 }
 
 }  // namespace rfinject::cupti

@@ -26,7 +26,6 @@ inline std::string RealCuptiFolder() {
 inline const Api* RealCupti() {
   static const Api* api = []() -> const Api* {
     LoadOptions options;
-    options.may_load = true;
     options.driver_ready = true;  // 13.0 answers cuptiGetVersion without one
     options.cuda_major = 13;
     options.folders = {RealCuptiFolder()};

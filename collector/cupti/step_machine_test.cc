@@ -1,4 +1,3 @@
-// File: step_machine_test.cc
 #include "collector/cupti/step_machine.h"
 
 #include <gtest/gtest.h>

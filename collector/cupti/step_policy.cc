@@ -1,4 +1,3 @@
-// File: step_policy.cc
 #include "collector/cupti/step_policy.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// File: time_join.cc
 #include "collector/cupti/time_join.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// File: time_join_test.cc
 #include "collector/cupti/time_join.h"
 
 #include <gmock/gmock.h>

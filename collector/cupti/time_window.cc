@@ -1,4 +1,3 @@
-// File: time_window.cc
 #include "collector/cupti/time_window.h"
 
 #include <utility>

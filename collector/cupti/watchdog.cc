@@ -1,14 +1,13 @@
-// File: watchdog.cc
 #include "collector/cupti/watchdog.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #include <utility>
 
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/launch_log.h"
+#include "collector/safe_write.h"
 #include "collector/sync.h"
 
 namespace rfinject::cupti {
@@ -16,12 +15,9 @@ namespace rfinject::cupti {
 void Watchdog::Start() noexcept {
   if (std::exchange(started_, true)) return;
   // The program's signals are the program's: this thread takes none.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalShield shield;
   pthread_t thread;
   if (pthread_create(&thread, nullptr, &Main, this) == 0) pthread_detach(thread);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void* Watchdog::Main(void* self) noexcept {

@@ -1,4 +1,7 @@
-#include "collector/estimate/estimator.h"
+// File: estimator.cc
+//
+// The Source that needs no GPU: every ATen operator that runs becomes one estimated kernel of the GPU that
+// RFINJECT_ESTIMATE names. docs/method/ESTIMATOR.md has the rules.
 
 #include <algorithm>
 #include <array>
@@ -13,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "collector/compiled_code.h"
 #include "collector/estimate/collective.h"
@@ -21,12 +23,12 @@
 #include "collector/estimate/launched_kernels.h"
 #include "collector/estimate/memory_report.h"
 #include "collector/estimate/name_cache.h"
-#include "collector/estimate/precision_policy.h"
 #include "collector/estimate/unknown_operators.h"
 #include "collector/estimate/work.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/run_facts.h"
+#include "collector/source.h"
 #include "collector/source_line.h"
 #include "collector/step_end.h"
 #include "collector/virtual_gpu.h"
@@ -36,7 +38,7 @@
 #include "operators/op_call.h"
 #include "operators/operands.h"
 #include "operators/signature.h"
-#include "proto/wire/metric_names.h"
+#include "proto/wire/vocabulary.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 namespace rfinject {
@@ -54,6 +56,23 @@ bool IsStepCounter(const OpCall& call, const Site& site) {
 // A data loader collates its batches on the host, in the main process where it has no workers. Without a virtual GPU
 // the copies to the device, which are of the same phase on a GPU, do not exist.
 bool IsCollation(const Site& site) { return site.phase == Phase::kData && site.layer == 0; }
+
+// Adds the samples that each estimated kernel has.
+void AddEstimate(uint64_t ns, uint64_t model_flop, uint64_t dram_bytes, uint64_t compulsory_bytes,
+                 LaunchRecord* record) {
+  record->AddSample(kTime, ns);
+  record->AddSample(kModelFlop, model_flop);
+  record->AddSample(kDramBytes, dram_bytes);
+  record->AddSample(kCompulsoryBytes, compulsory_bytes);
+}
+
+// Adds the FLOP of each precision that has some, as far as there is room.
+void AddExecutedFlop(const std::array<uint64_t, kPrecisionCount>& flop, LaunchRecord* record) {
+  for (size_t p = 0; p < kPrecisionCount; ++p) {
+    if (flop[p] == 0 || record->sample_count == kMaxSamplesPerRecord) continue;
+    record->AddSample(kFlopFirst + static_cast<uint32_t>(p), flop[p]);
+  }
+}
 
 class Estimator final : public Source {
  public:
@@ -80,19 +99,9 @@ class Estimator final : public Source {
     record.identity.signature = names.signature;
     record.identity.site = site;
     if (site.op == 0) record.identity.site.op = names.kernel;
-    const auto add = [&](uint32_t metric, uint64_t value) {
-      record.samples[record.sample_count++] = {metric, value};
-    };
-    add(kTime, cost.time_ns);
-    add(kModelFlop, cost.model_flop);
-    add(kDramBytes, cost.dram_bytes);
-    add(kCompulsoryBytes, cost.compulsory_bytes);
-    if (cost.pcie_bytes != 0) add(LinkMetric(kMetricPcieBytes), cost.pcie_bytes);
-    for (size_t p = 0; p < kPrecisionCount; ++p) {
-      if (cost.executed_flop[p] != 0 && record.sample_count < kMaxSamplesPerRecord) {
-        add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
-      }
-    }
+    AddEstimate(cost.time_ns, cost.model_flop, cost.dram_bytes, cost.compulsory_bytes, &record);
+    if (cost.pcie_bytes != 0) record.AddSample(LinkMetric(kMetricPcieBytes), cost.pcie_bytes);
+    AddExecutedFlop(cost.executed_flop, &record);
     const bool captured = VirtualGpuCaptured();
     if (!captured) kernels_.AddTo(&record);
     // Records are large: only what repeats launches has an array of them.
@@ -130,15 +139,8 @@ class Estimator final : public Source {
     std::ranges::copy(launch.grid, record.identity.grid.begin());
     std::ranges::copy(launch.block, record.identity.block.begin());
     record.identity.dynamic_shared_bytes = launch.shared_bytes;
-    for (const Sample& sample : {Sample{kTime, cost.time_ns}, Sample{kModelFlop, cost.model_flop},
-                                 Sample{kDramBytes, cost.bytes}, Sample{kCompulsoryBytes, cost.bytes}}) {
-      record.samples[record.sample_count++] = sample;
-    }
-    for (size_t p = 0; p < kPrecisionCount; ++p) {
-      if (cost.executed_flop[p] != 0 && record.sample_count < kMaxSamplesPerRecord) {
-        record.samples[record.sample_count++] = {kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]};
-      }
-    }
+    AddEstimate(cost.time_ns, cost.model_flop, cost.bytes, cost.bytes, &record);
+    AddExecutedFlop(cost.executed_flop, &record);
     if (!cost.flop_known && recorder_.InWindow() && !loaded_reported_.exchange(true)) {
       recorder_.ReportDiagnostic(
           Severity::kInfo, "compiled-kernels",
@@ -172,13 +174,8 @@ class Estimator final : public Source {
     record.identity.site = CurrentSite();
     record.identity.site.phase = Phase::kCommunication;
     record.identity.site.op = record.identity.kernel;
-    for (const Sample& sample : {Sample{kTime, ns}, Sample{kModelFlop, 0}, Sample{kDramBytes, in_memory},
-                                 Sample{kCompulsoryBytes, in_memory}}) {
-      record.samples[record.sample_count++] = sample;
-    }
-    if (over_link != 0) {
-      record.samples[record.sample_count++] = {LinkMetric(nvlink ? kMetricNvlinkBytes : kMetricPcieBytes), over_link};
-    }
+    AddEstimate(ns, 0, in_memory, in_memory, &record);
+    if (over_link != 0) record.AddSample(LinkMetric(nvlink ? kMetricNvlinkBytes : kMetricPcieBytes), over_link);
     work_.Happen({{estimate::Launches{record, 1}}}, ns);
   }
 
@@ -191,19 +188,18 @@ class Estimator final : public Source {
   }
 
   void OnPolicy(const PolicyFacts& facts) noexcept override {
-    const estimate::PrecisionPolicy policy = estimate::PolicyFrom(facts);
-    convolution_tf32_.store(policy.convolution_tf32, std::memory_order_relaxed);
-    matmul_tf32_.store(policy.matmul_tf32, std::memory_order_relaxed);
+    const estimate::PrecisionPolicy defaults;  // torch's
+    const auto allows = [](uint32_t flag, bool by_default) {
+      return flag == Tristate::kUnknown ? by_default : flag == Tristate::kOn;
+    };
+    convolution_tf32_.store(allows(facts.cudnn_tf32, defaults.convolution_tf32), std::memory_order_relaxed);
+    matmul_tf32_.store(allows(facts.matmul_tf32, defaults.matmul_tf32), std::memory_order_relaxed);
     ReportVirtualGpu();
   }
 
   bool HasStepped() noexcept override { return !work_.TakeOptimizerCaptured(); }
 
-  void OnStepEnd(uint64_t) noexcept override {
-    unknown_.Report();
-    estimate::ReportMemory(&memory_, recorder_);
-    ReportVirtualGpu();
-  }
+  void OnStepEnd(uint64_t) noexcept override { Report(); }
 
   void OnMemory(const rfinject_virtual_memory& event) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
@@ -218,9 +214,7 @@ class Estimator final : public Source {
   }
 
   void Stop() noexcept override {
-    unknown_.Report();
-    estimate::ReportMemory(&memory_, recorder_);
-    ReportVirtualGpu();
+    Report();
     stopped_.store(true, std::memory_order_relaxed);
   }
 
@@ -277,12 +271,9 @@ class Estimator final : public Source {
     std::memcpy(name.data(), op.data(), op.size());
     std::memcpy(name.data() + op.size(), repeated.kernel.data(), repeated.kernel.size());
     record.identity.kernel = recorder_.Intern({name.data(), op.size() + repeated.kernel.size()});
-    record.samples[0] = {kTime, repeated.time_ns};
-    record.samples[1] = {kModelFlop, repeated.flop};
-    record.samples[2] = {kDramBytes, repeated.bytes};
-    record.samples[3] = {kCompulsoryBytes, repeated.bytes};
-    record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
-    record.sample_count = 5;
+    record.sample_count = 0;
+    AddEstimate(repeated.time_ns, repeated.flop, repeated.bytes, repeated.bytes, &record);
+    record.AddSample(kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop);
     return {record, repeated.launches};
   }
 
@@ -295,6 +286,12 @@ class Estimator final : public Source {
     ids.signature = recorder_.Intern(estimate::FormatSignature(call, buffer));
     if (ids.kernel != 0 && ids.signature != 0) names_.Store(hash, ids);
     return ids;
+  }
+
+  void Report() noexcept {
+    unknown_.Report();
+    estimate::ReportMemory(&memory_, recorder_);
+    ReportVirtualGpu();
   }
 
   // Whether the program uses a virtual GPU is known when it has launched something.

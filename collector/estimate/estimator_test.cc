@@ -1,5 +1,3 @@
-#include "collector/estimate/estimator.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "collector/source.h"
 #include "collector/testing/fake_recorder.h"
 #include "operators/cost.h"
 #include "operators/testing/op_text.h"
@@ -103,12 +102,19 @@ TEST(EstimatorTest, PolicyTakesEffect) {
   source->OnPolicy({.cudnn_tf32 = Tristate::kOff});
   Feed(*source, kConv);
   source->OnPolicy({.matmul_tf32 = Tristate::kOn, .cudnn_tf32 = Tristate::kOn});
-  Feed(*source, "aten::mm ( f32[256,256] f32[256,256] ) -> ( f32[256,256] )");
-  ASSERT_EQ(recorder.records().size(), 3u);
+  const std::string product = "aten::mm ( f32[256,256] f32[256,256] ) -> ( f32[256,256] )";
+  Feed(*source, product);
+  // Torch's defaults hold where its flags are not known.
+  source->OnPolicy({});
+  Feed(*source, kConv);
+  Feed(*source, product);
+  ASSERT_EQ(recorder.records().size(), 5u);
   EXPECT_NE(FakeRecorder::Value(recorder.records()[0], tf32), 0u);
   EXPECT_EQ(FakeRecorder::Value(recorder.records()[1], tf32), 0u);
   EXPECT_NE(FakeRecorder::Value(recorder.records()[1], fp32), 0u);
   EXPECT_NE(FakeRecorder::Value(recorder.records()[2], tf32), 0u);
+  EXPECT_NE(FakeRecorder::Value(recorder.records()[3], tf32), 0u);
+  EXPECT_EQ(FakeRecorder::Value(recorder.records()[4], tf32), 0u);
 }
 
 TEST(EstimatorTest, NamesAreFormattedOnce) {

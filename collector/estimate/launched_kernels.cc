@@ -6,7 +6,7 @@
 
 #include "collector/kernel_name.h"
 #include "collector/launch_origin.h"
-#include "proto/wire/metric_names.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::estimate {
 namespace {
@@ -49,7 +49,7 @@ void LaunchedKernels::AddTo(LaunchRecord* record) noexcept {
     const bool named = launched.size != 0;
     uint32_t& count = named ? launched.counts[launched.size - 1] : launched.others;
     const uint32_t metric = MetricOf(named ? launched.names[launched.size - 1] : "(other kernels)");
-    if (metric != 0) record->samples[record->sample_count++] = {metric, count};
+    if (metric != 0) record->AddSample(metric, count);
     count = 0;
     if (named) --launched.size;
   }

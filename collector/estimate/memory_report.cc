@@ -15,7 +15,9 @@ namespace {
 // Reports what torch's own message does not know: which layers have the memory.
 void ReportRefusal(MemoryPeak peak, Recorder& recorder) noexcept try {
   const auto place = [&](uint32_t layer, Phase phase) {
-    const std::string name = recorder.LayerName(layer);
+    LayerDefinition found;
+    (void)recorder.FindLayer(layer, &found);
+    const std::string& name = found.path.empty() ? found.class_name : found.path;  // the root has no path
     const std::string_view phase_name = kPhaseNames[static_cast<size_t>(phase)];
     return (name.empty() ? "no layer" : name) + ", " + std::string(phase_name);
   };

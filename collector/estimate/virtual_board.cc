@@ -1,7 +1,5 @@
 #include "collector/estimate/virtual_board.h"
 
-#include <cstddef>
-
 namespace rfinject::estimate {
 
 std::optional<rfinject_virtual_board> VirtualBoardOf(const Gpu& gpu) noexcept {

@@ -37,22 +37,25 @@ class Door {
   const char* name_;
   std::atomic<Function> function_{nullptr};
 };
-#define RFINJECT_VIRTUAL_DOOR(name) \
-  constinit Door<decltype(&rfinject_virtual_gpu_##name)> g_##name("rfinject_virtual_gpu_" #name)
-RFINJECT_VIRTUAL_DOOR(tell);
-RFINJECT_VIRTUAL_DOOR(launches);
-RFINJECT_VIRTUAL_DOOR(clock);
-RFINJECT_VIRTUAL_DOOR(capturing);
-RFINJECT_VIRTUAL_DOOR(captured);
-RFINJECT_VIRTUAL_DOOR(tell_captured);
-RFINJECT_VIRTUAL_DOOR(observe_all);
-RFINJECT_VIRTUAL_DOOR(thread_launches);
-RFINJECT_VIRTUAL_DOOR(known);
-RFINJECT_VIRTUAL_DOOR(computed);
-RFINJECT_VIRTUAL_DOOR(changed);
-RFINJECT_VIRTUAL_DOOR(answer);
-RFINJECT_VIRTUAL_DOOR(say);
-#undef RFINJECT_VIRTUAL_DOOR
+// The last one is opened when all others are.
+#define RFINJECT_VIRTUAL_DOORS(DOOR) \
+  DOOR(launches)                     \
+  DOOR(clock)                        \
+  DOOR(capturing)                    \
+  DOOR(captured)                     \
+  DOOR(tell_captured)                \
+  DOOR(observe_all)                  \
+  DOOR(thread_launches)              \
+  DOOR(known)                        \
+  DOOR(computed)                     \
+  DOOR(changed)                      \
+  DOOR(answer)                       \
+  DOOR(say)                          \
+  DOOR(tell)
+#define RFINJECT_DEFINE(name) \
+  constinit Door<decltype(&rfinject_virtual_gpu_##name)> g_##name("rfinject_virtual_gpu_" #name);
+RFINJECT_VIRTUAL_DOORS(RFINJECT_DEFINE)
+#undef RFINJECT_DEFINE
 
 bool ReadClock(GpuClock* clock) noexcept {
   if (g_clock.Get() == nullptr || !UsesVirtualGpu()) return false;
@@ -130,20 +133,10 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   if (const char* why = enter(torch_libraries.c_str(), &*board); why != nullptr) return why;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return "its driver is of another version";
-  g_launches.Open(driver);
-  g_capturing.Open(driver);
-  g_captured.Open(driver);
-  g_tell_captured.Open(driver);
-  g_observe_all.Open(driver);
-  g_clock.Open(driver);
-  g_thread_launches.Open(driver);
-  g_known.Open(driver);
-  g_computed.Open(driver);
-  g_changed.Open(driver);
-  g_answer.Open(driver);
-  g_say.Open(driver);
   g_gpu_clock.store(&ReadClock);
-  g_tell.Open(driver);
+#define RFINJECT_OPEN(name) g_##name.Open(driver);
+  RFINJECT_VIRTUAL_DOORS(RFINJECT_OPEN)
+#undef RFINJECT_OPEN
   return HasVirtualGpu() ? nullptr : "its driver is of another version";
 }
 

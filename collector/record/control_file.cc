@@ -6,9 +6,6 @@
 #include <unistd.h>
 
 namespace rfinject {
-
-void ControlFile::Watch(const std::string& trace) { path_ = trace + ".control"; }
-
 namespace {
 
 using Request = ControlFile::Request;
@@ -34,6 +31,8 @@ void Remove(const char* path, const struct stat& seen) noexcept {
 }
 
 }  // namespace
+
+void ControlFile::Watch(const std::string& trace) { path_ = trace + ".control"; }
 
 ControlFile::Request ControlFile::Take() noexcept {
   if (path_.empty()) return Request::kNone;

@@ -4,6 +4,8 @@
 #ifndef RFINJECT_COLLECTOR_RECORD_FORK_H_
 #define RFINJECT_COLLECTOR_RECORD_FORK_H_
 
+#include <atomic>
+
 namespace rfinject {
 
 class ForkHandler {
@@ -22,7 +24,12 @@ class ForkHandler {
   virtual void AfterForkInChild() noexcept = 0;
 
  private:
-  friend struct ForkHandlers;
+  template <void (ForkHandler::*what)() noexcept>
+  static void ForEach() noexcept;
+
+  // The newest handler; a process has one, except in tests. Any thread that makes a recorder writes it, and the
+  // thread that forks reads it: acquire and release make the handler itself visible.
+  static inline std::atomic<ForkHandler*> first_{nullptr};
   ForkHandler* next_ = nullptr;
 };
 

@@ -1,4 +1,3 @@
-// File: graph_launches.cc
 #include "collector/record/graph_launches.h"
 
 namespace rfinject {

@@ -6,7 +6,6 @@
 #define RFINJECT_COLLECTOR_RECORD_LAUNCH_TABLE_H_
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "collector/recorder.h"
@@ -54,7 +53,28 @@ class LaunchTable {
   // Adds all increments of `other`, which has none afterwards. Returns kOk, or what happened to some of them. Calls
   // each(uint32_t id, const LaunchIdentity&, uint64_t launches) for every key that was added to.
   template <typename Each>
-  AddResult TakeAllOf(LaunchTable* other, Each each);
+  AddResult TakeAllOf(LaunchTable* other, Each each) {
+    AddResult result = AddResult::kOk;
+    while (other->TakeOne([this, &result, &each](uint32_t, const Key& from, auto metrics) {
+      uint32_t index = 0;
+      AddResult added = AddResult::kOk;
+      Key* key = ChangedKey(from.identity, &index, &added);
+      if (added != AddResult::kOk) result = added;
+      if (key == nullptr) return;
+      key->launches += from.launches;
+      metrics([&](const MetricSum& samples) {
+        MetricSum* sum = SumOf(key, samples.metric);
+        if (sum == nullptr) {
+          result = AddResult::kOutOfMemory;
+        } else {
+          sum->Merge(samples);
+        }
+      });
+      each(index + 1, from.identity, from.launches);
+    })) {
+    }
+    return result;
+  }
 
   // Gives new numbers to all keys that come from now on, also to those that are known. What the others have waits to
   // be taken, as before.
@@ -160,30 +180,6 @@ class LaunchTable {
   Blocks<MetricSum> sums_;
   uint32_t changed_ = kLast;  // head of the list of changed keys, index + 1
 };
-
-template <typename Each>
-LaunchTable::AddResult LaunchTable::TakeAllOf(LaunchTable* other, Each each) {
-  AddResult result = AddResult::kOk;
-  while (other->TakeOne([this, &result, &each](uint32_t, const Key& from, auto metrics) {
-    uint32_t index = 0;
-    AddResult added = AddResult::kOk;
-    Key* key = ChangedKey(from.identity, &index, &added);
-    if (added != AddResult::kOk) result = added;
-    if (key == nullptr) return;
-    key->launches += from.launches;
-    metrics([&](const MetricSum& samples) {
-      MetricSum* sum = SumOf(key, samples.metric);
-      if (sum == nullptr) {
-        result = AddResult::kOutOfMemory;
-      } else {
-        sum->Merge(samples);
-      }
-    });
-    each(index + 1, from.identity, from.launches);
-  })) {
-  }
-  return result;
-}
 
 }  // namespace rfinject
 

@@ -56,14 +56,13 @@ void RecorderState::ResetInForkedChild() noexcept {
   progress.ResetInForkedChild();
   lock.ResetInForkedChild();
   if (!whole) definitions = nullptr;  // another thread of the parent was changing them
+  window.ResetInForkedChild();
   if (definitions == nullptr || Is(Mode::kDisabled)) {
-    window.ResetInForkedChild();
     Mute(Mode::kDisabled);
     return;
   }
   definitions->facts.process.stopped_steps = definitions->facts.process.compiling_steps = 0;
   mode.store(Mode::kIdle, std::memory_order_relaxed);
-  window.ResetInForkedChild();
 }
 
 }  // namespace rfinject

@@ -8,7 +8,6 @@
 #define RFINJECT_COLLECTOR_RECORD_STEP_SUMS_H_
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>

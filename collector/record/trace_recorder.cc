@@ -1,5 +1,6 @@
 #include "collector/record/trace_recorder.h"
 
+#include <new>
 #include <variant>
 
 #include "collector/last_words.h"
@@ -7,6 +8,14 @@
 #include "collector/step_waits.h"
 
 namespace rfinject {
+
+Recorder& Recorder::Get() noexcept {
+  // The recorder is in static storage and never destroyed: threads and exit handlers of the program record until the
+  // very end, and an allocation could fail.
+  alignas(TraceRecorder) static unsigned char storage[sizeof(TraceRecorder)];
+  static TraceRecorder* const recorder = new (storage) TraceRecorder(GetSettings());
+  return *recorder;
+}
 
 TraceRecorder::TraceRecorder(const Settings& settings) noexcept : state_(settings) { RegisterForFork(); }
 
@@ -57,14 +66,6 @@ uint32_t TraceRecorder::DefineLayer(const LayerDefinition& layer) noexcept {
 
 void TraceRecorder::SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept {
   Locked([&](Definitions& known, Pending&) { known.SetLayerShapes(layer, input, output); });
-}
-
-std::string TraceRecorder::LayerName(uint32_t layer) {
-  return Locked([&](Definitions& known, Pending&) {
-    if (layer == 0 || layer > known.layers.size()) return std::string();
-    const LayerDefinition& definition = known.layers[layer - 1].definition;
-    return definition.path.empty() ? definition.class_name : definition.path;
-  });
 }
 
 bool TraceRecorder::FindLayer(uint32_t layer, LayerDefinition* definition) {

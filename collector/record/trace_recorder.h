@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -42,7 +41,6 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   uint32_t DefineModel(const ModelDefinition& model) noexcept override;
   uint32_t DefineLayer(const LayerDefinition& layer) noexcept override;
   void SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept override;
-  std::string LayerName(uint32_t layer) override;
   bool FindLayer(uint32_t layer, LayerDefinition* definition) override;
   void UpdateFacts(const RunFacts& facts) noexcept override;
   uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept override;

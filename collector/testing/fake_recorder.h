@@ -19,10 +19,11 @@
 #include "collector/record/graph_launches.h"
 #include "collector/recorder.h"
 #include "collector/run_facts.h"
+#include "collector/testing/null_recorder.h"
 
 namespace rfinject::testing {
 
-class FakeRecorder : public Recorder {
+class FakeRecorder : public NullRecorder {
  public:
   struct Diagnostic {
     Severity severity;
@@ -42,7 +43,6 @@ class FakeRecorder : public Recorder {
   }
   uint32_t DefineModel(const ModelDefinition&) noexcept override { return 1; }
   uint32_t DefineLayer(const LayerDefinition&) noexcept override { return 1; }
-  void SetLayerShapes(uint32_t, std::string_view, std::string_view) noexcept override {}
   void UpdateFacts(const RunFacts& facts) noexcept override {
     const std::lock_guard lock(mutex_);
     facts_.push_back(facts);
@@ -78,7 +78,6 @@ class FakeRecorder : public Recorder {
   }
   void MarkArmed(uint32_t group) noexcept override { armed_.push_back({step_, group}); }
   uint64_t CurrentStep() const noexcept override { return step_; }
-  bool InWindow() const noexcept override { return true; }
   void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
                         std::string_view remedy = {}) noexcept override {
     const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 
 #include "collector/settings.h"
 #include "collector/step_waits.h"
+#include "collector/testing/null_recorder.h"
 #include "injector/layer_stack.h"
 #include "injector/torch/current_node.h"
 #include "injector/torch/name_cache.h"
@@ -37,7 +38,7 @@ int g_waits_begun = 0, g_waits_ended = 0;
 
 namespace {
 
-class NamesOnlyRecorder final : public Recorder {
+class NamesOnlyRecorder final : public testing::NullRecorder {
  public:
   uint32_t Intern(std::string_view text) noexcept override {
     for (size_t i = 0; i < names.size(); ++i) {
@@ -46,24 +47,9 @@ class NamesOnlyRecorder final : public Recorder {
     names.emplace_back(text);
     return static_cast<uint32_t>(names.size());
   }
-  uint32_t DefineMetric(std::string_view, std::string_view, double) noexcept override { return 0; }
-  uint32_t DefineModel(const ModelDefinition&) noexcept override { return 0; }
-  uint32_t DefineLayer(const LayerDefinition&) noexcept override { return 0; }
-  void SetLayerShapes(uint32_t, std::string_view, std::string_view) noexcept override {}
-  void UpdateFacts(const RunFacts&) noexcept override {}
-  void Record(const LaunchRecord&) noexcept override {}
-  void Add(const LaunchRecord&) noexcept override {}
-  void EndStep(uint64_t) noexcept override {}
-  uint64_t CurrentStep() const noexcept override { return 0; }
-  bool InWindow() const noexcept override { return true; }
   void ReportDiagnostic(Severity, std::string_view id, std::string_view, std::string_view) noexcept override {
     diagnostics.emplace_back(id);
   }
-  void CountDrop(std::string_view, uint64_t) noexcept override {}
-  void Activate() noexcept override {}
-  bool active() const noexcept override { return true; }
-  void Finish(std::string_view) noexcept override {}
-  void Disable(std::string_view) noexcept override {}
 
   std::vector<std::string> names;
   std::vector<std::string> diagnostics;
@@ -149,7 +135,7 @@ TorchSymbols Symbols() {
   return symbols;
 }
 
-class AutogradTest : public testing::Test {
+class AutogradTest : public ::testing::Test {
  protected:
   void Init(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means) {
     InitAutograd(symbols, layout, means, true, recorder_);

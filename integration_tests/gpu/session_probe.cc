@@ -70,7 +70,6 @@ class Probe {
           Call<decltype(&::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context_, 0));
     Check("cuCtxSetCurrent", Call<decltype(&::cuCtxSetCurrent)>("cuCtxSetCurrent")(context_));
     LoadOptions options;
-    options.may_load = true;
     options.driver_ready = true;
     options.folders = {cupti.substr(0, cupti.rfind('/'))};
     const size_t version = cupti.rfind(".so.");

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "collector/program_profiler.h"
-#include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/site.h"
 #include "collector/source.h"
 #include "collector/step_waits.h"
+#include "collector/testing/null_recorder.h"
 #include "injector/layer_stack.h"
 #include "injector/python/python_api.h"
 #include "injector/python_calibration.h"
@@ -31,16 +31,10 @@
 namespace rfinject {
 namespace {
 
-class TestRecorder final : public Recorder {
+class TestRecorder final : public testing::NullRecorder {
  public:
   uint32_t Intern(std::string_view text) noexcept override { return IdOf(&names_, std::string(text)); }
-  uint32_t DefineMetric(std::string_view, std::string_view, double) noexcept override { return 0; }
-  uint32_t DefineModel(const ModelDefinition&) noexcept override { return 0; }
   uint32_t DefineLayer(const LayerDefinition& layer) noexcept override { return IdOf(&layers_, layer.path); }
-  void SetLayerShapes(uint32_t, std::string_view, std::string_view) noexcept override {}
-  void UpdateFacts(const RunFacts&) noexcept override {}
-  void Record(const LaunchRecord&) noexcept override {}
-  void Add(const LaunchRecord&) noexcept override {}
   void EndStep(uint64_t) noexcept override { ++steps_; }
   uint64_t CurrentStep() const noexcept override { return steps_; }
   bool InWindow() const noexcept override {
@@ -59,10 +53,6 @@ class TestRecorder final : public Recorder {
     std::lock_guard lock(mutex_);
     diagnostics_ += "drop " + std::to_string(count) + ": " + std::string(what) + "\n";
   }
-  void Activate() noexcept override {}
-  bool active() const noexcept override { return true; }
-  void Finish(std::string_view) noexcept override {}
-  void Disable(std::string_view) noexcept override {}
 
   std::string Name(uint32_t id) { return TextOf(names_, id); }
   std::string Layer(uint32_t id) { return TextOf(layers_, id); }

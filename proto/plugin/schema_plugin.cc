@@ -11,8 +11,7 @@
 //     (schema.h);
 //   * the order in which the records of a file are applied, and UseRecord;
 //   * of all records that are merely kept, the lists of a run (KeptRecords), and a variant of all that the library
-//   hands
-//     over as they are (RunRecord);
+//     hands over as they are (RunRecord);
 //   * CleanChunk and so on, which make every text of protoc's class valid UTF-8.
 #include <google/protobuf/compiler/code_generator.h>
 #include <google/protobuf/compiler/plugin.h>
@@ -57,7 +56,6 @@ void PrintBegin(const Schema& schema, Printer* out) {
 
 class Plugin : public google::protobuf::compiler::CodeGenerator {
  public:
-  uint64_t GetSupportedFeatures() const override { return 0; }
   bool Generate(const google::protobuf::FileDescriptor* file, const std::string& parameter,
                 google::protobuf::compiler::GeneratorContext* context, std::string* error) const override {
     Schema schema;

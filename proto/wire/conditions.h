@@ -106,44 +106,6 @@ inline constexpr std::array<Condition, static_cast<size_t>(ConditionId::kCount)>
 
 inline constexpr const Condition& GetCondition(ConditionId id) { return kConditions[static_cast<size_t>(id)]; }
 
-// The condition that a CUptiResult stands for (numbers of cupti_result.h, the same in all versions).
-constexpr ConditionId ConditionOfCuptiResult(int result) {
-  switch (result) {
-    case 8:  // OUT_OF_MEMORY
-      return ConditionId::kMemory;
-    case 15:  // NOT_INITIALIZED
-      return ConditionId::kNoPerfworks;
-    case 26:  // HARDWARE_BUSY
-      return ConditionId::kBusy;
-    case 2:   // INVALID_DEVICE
-    case 14:  // NOT_COMPATIBLE
-    case 27:  // NOT_SUPPORTED
-    case 42:  // CMP_DEVICE_NOT_SUPPORTED
-    case 44:  // SLI_DEVICE_NOT_SUPPORTED
-      return ConditionId::kUnsupported;
-    case 33:  // VIRTUALIZED_DEVICE_NOT_SUPPORTED
-    case 40:  // VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES
-      return ConditionId::kVgpu;
-    case 35:  // INSUFFICIENT_PRIVILEGES
-      return ConditionId::kPermission;
-    case 36:  // OLD_PROFILER_API_INITIALIZED
-    case 38:  // LEGACY_PROFILER_NOT_SUPPORTED
-      return ConditionId::kLegacyInUse;
-    case 39:  // MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
-      return ConditionId::kSubscriber;
-    case 41:  // CONFIDENTIAL_COMPUTING_NOT_SUPPORTED
-      return ConditionId::kConfidential;
-    case 43:  // MIG_DEVICE_NOT_SUPPORTED
-      return ConditionId::kMig;
-    case 45:  // WSL_DEVICE_NOT_SUPPORTED
-      return ConditionId::kWsl;
-    case 46:  // INVALID_CHIP_NAME
-      return ConditionId::kUnknownChip;
-    default:
-      return ConditionId::kFailure;
-  }
-}
-
 }  // namespace rfinject
 
 #endif  // RFINJECT_PROTO_WIRE_CONDITIONS_H_

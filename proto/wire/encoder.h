@@ -50,55 +50,28 @@ class Encoder {
 
   // proto3 leaves default values out, and so do these: a zero, an empty text, false.
   void Uint(uint32_t field, uint64_t value) noexcept {
-    if (value != 0) ForceUint(field, value);
+    if (value == 0 || !Reserve(2 * kMaxVarint)) return;
+    PutVarint(Tag(field, kWireVarint));
+    PutVarint(value);
   }
   // int32 and int64 fields: negative numbers take ten bytes.
   void Int(uint32_t field, int64_t value) noexcept { Uint(field, static_cast<uint64_t>(value)); }
-  // Writes a sint32 or sint64 field.
-  void Sint(uint32_t field, int64_t value) noexcept {
-    Uint(field, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
-  }
   void Bool(uint32_t field, bool value) noexcept { Uint(field, value ? 1 : 0); }
-  void Fixed32(uint32_t field, uint32_t value) noexcept {
-    if (value == 0 || !Reserve(kMaxVarint + 4)) return;
-    PutVarint(Tag(field, kWireFixed32));
-    for (int i = 0; i < 4; ++i) data_[size_++] = static_cast<uint8_t>(value >> (8 * i));
-  }
-  void Fixed64(uint32_t field, uint64_t value) noexcept {
-    if (value == 0 || !Reserve(kMaxVarint + 8)) return;
-    PutVarint(Tag(field, kWireFixed64));
-    for (int i = 0; i < 8; ++i) data_[size_++] = static_cast<uint8_t>(value >> (8 * i));
-  }
   void Double(uint32_t field, double value) noexcept {
     uint64_t bits;
     std::memcpy(&bits, &value, sizeof bits);
-    Fixed64(field, bits);
-  }
-  void Bytes(uint32_t field, std::string_view value) noexcept {
-    if (!value.empty()) ForceBytes(field, value);
+    if (bits == 0 || !Reserve(kMaxVarint + sizeof bits)) return;
+    PutVarint(Tag(field, kWireFixed64));
+    for (int i = 0; i < 8; ++i) data_[size_++] = static_cast<uint8_t>(bits >> (8 * i));
   }
   // A proto3 string must be UTF-8, or parsers refuse the whole message; what is not (a file name in argv can be
   // anything) becomes U+FFFD, one for each wrong byte.
   void Text(uint32_t field, std::string_view value) noexcept {
     if (!value.empty()) ForceText(field, value);
   }
-  // Do the same where a default value must be written: for elements of repeated fields, and oneof members.
-  void ForceUint(uint32_t field, uint64_t value) noexcept {
-    if (!Reserve(2 * kMaxVarint)) return;
-    PutVarint(Tag(field, kWireVarint));
-    PutVarint(value);
-  }
-  void ForceBytes(uint32_t field, std::string_view value) noexcept {
-    if (value.size() > limit_ || !Reserve(2 * kMaxVarint + value.size())) {
-      ok_ = false;
-      return;
-    }
-    PutVarint(Tag(field, kWireLengthDelimited));
-    PutVarint(value.size());
-    PutRaw(value);
-  }
+  // Does the same where an empty text must be written: for an element of a repeated field.
   void ForceText(uint32_t field, std::string_view value) noexcept {
-    if (IsUtf8(value)) return ForceBytes(field, value);
+    if (IsUtf8(value)) return PutBytes(field, value);
     const size_t mark = Begin(field);
     while (!value.empty()) {
       const size_t length = Utf8SequenceLength(value);
@@ -109,7 +82,7 @@ class Encoder {
     }
     End(mark);
   }
-  // Writes a repeated uint32, packed as in proto3.
+  // Write a repeated uint32 or uint64, packed as in proto3.
   void PackedUint(uint32_t field, std::span<const uint32_t> values) noexcept { Packed(field, values); }
   void PackedUint(uint32_t field, std::span<const uint64_t> values) noexcept { Packed(field, values); }
 
@@ -134,7 +107,7 @@ class Encoder {
   }
 
  private:
-  enum WireType : uint32_t { kWireVarint = 0, kWireFixed64 = 1, kWireLengthDelimited = 2, kWireFixed32 = 5 };
+  enum WireType : uint32_t { kWireVarint = 0, kWireFixed64 = 1, kWireLengthDelimited = 2 };
   static constexpr size_t kMaxVarint = 10;  // bytes
 
   template <typename Integer>
@@ -170,6 +143,15 @@ class Encoder {
   void PutVarint(uint64_t value) noexcept {
     for (; value >= 0x80; value >>= 7) data_[size_++] = static_cast<uint8_t>(value | 0x80);
     data_[size_++] = static_cast<uint8_t>(value);
+  }
+  void PutBytes(uint32_t field, std::string_view value) noexcept {
+    if (value.size() > limit_ || !Reserve(2 * kMaxVarint + value.size())) {
+      ok_ = false;
+      return;
+    }
+    PutVarint(Tag(field, kWireLengthDelimited));
+    PutVarint(value.size());
+    PutRaw(value);
   }
   void PutRaw(std::string_view value) noexcept {
     if (value.empty()) return;  // memcpy wants real pointers even then

@@ -31,6 +31,9 @@ inline constexpr uint16_t kFormatMinor = 0;
 // A longer frame is taken for damage: the limit bounds what a reader allocates for one frame. Writers close a frame
 // long before that.
 inline constexpr uint32_t kMaxPayloadSize = 16u << 20;
+// A longer range of keys (RepeatedLaunches) is damage. A range takes three bytes at least, so the work of reading
+// stays proportional to the file, whoever wrote it.
+inline constexpr uint32_t kMostKeysInARange = 64;
 
 namespace internal {
 inline void PutU16(uint8_t* out, uint16_t v) noexcept {

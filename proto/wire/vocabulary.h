@@ -54,6 +54,13 @@ inline constexpr std::array<std::string_view, kPrecisionCount> kMetricFlop = {
     "rf.flop.fp64",    "rf.flop.fp32",    "rf.flop.fp16",   "rf.flop.tf32_tc",
     "rf.flop.fp16_tc", "rf.flop.bf16_tc", "rf.flop.fp8_tc", "rf.flop.fp64_tc"};
 
+// Of estimates on a virtual GPU: bytes that leave the GPU, in one direction.
+inline constexpr std::string_view kMetricPcieBytes = "rf.pcie_bytes";
+inline constexpr std::string_view kMetricNvlinkBytes = "rf.nvlink_bytes";
+// What this begins with counts the launches of one kernel below an estimated operator; its name follows, as a
+// programmer reads it ("rf.kernel:void at::native::…").
+inline constexpr std::string_view kMetricKernelPrefix = "rf.kernel:";
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_PROTO_WIRE_VOCABULARY_H_

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/trace/apply/errors.h"
 #include "cli/trace/apply/records.h"
-#include "proto/wire/repeated_launches.h"
+#include "proto/wire/framing.h"
 #include "proto/wire/saturating_add.h"
 
 namespace rfinject::cli {

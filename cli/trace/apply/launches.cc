@@ -6,7 +6,7 @@
 #include "cli/trace/apply/errors.h"
 #include "cli/trace/apply/records.h"
 #include "cli/trace/key_stats.h"
-#include "proto/wire/repeated_launches.h"
+#include "proto/wire/framing.h"
 #include "proto/wire/saturating_add.h"
 
 namespace rfinject::cli {
