@@ -52,12 +52,8 @@ struct SweepRun : SweepName {
   double step_count() const { return steps > 0 ? static_cast<double>(steps) : 1; }
 };
 
-struct SweepColumn {
-  ColumnOf<SweepRun> column;
-  bool correlated = false;  // with the others, within a group
-};
 // Numbers are a step's where their names say so.
-std::span<const SweepColumn> SweepColumns();
+std::span<const ColumnOf<SweepRun>> SweepColumns();
 
 struct SweepCorrelation {
   size_t a = 0, b = 0;        // indices of SweepColumns(), a < b
