@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/report/layer_group.h"
 #include "cli/report/picture_data.h"
 #include "cli/report/roofs.h"
 #include "cli/report/theory.h"
@@ -269,7 +270,7 @@ constexpr auto kRoofColumns = std::to_array<ColumnOf<RoofLine>>({
     {UnitColumn("peak_flop_per_s", "FLOP/s"), [](const RoofLine& roof) { return KnownCell(roof.peak_flop_per_s); }},
     {UnitColumn("bytes_per_s", "B/s"), [](const RoofLine& roof) { return KnownCell(roof.bytes_per_s); }},
     {PlainColumn("ridge_flop_per_byte", "", "", "FLOP/B"),
-     [](const RoofLine& roof) { return KnownCell(roof.ridge_flop_per_byte); }},
+     [](const RoofLine& roof) { return KnownCell(RidgeOf(roof)); }},
     {PlainColumn("used"), [](const RoofLine& roof) { return Cell{roof.used}; }},
 });
 

@@ -443,19 +443,8 @@ int Likeness(const Run& a, const Run& b) {
 }  // namespace
 
 std::string_view VerdictName(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kSame:
-      return "same";
-    case Verdict::kReal:
-      return "real";
-    case Verdict::kNoise:
-      return "noise";
-    case Verdict::kUnknown:
-      return "unknown";
-    case Verdict::kOneSide:
-      break;
-  }
-  return "one side only";
+  constexpr std::array<std::string_view, 5> kNames = {"same", "real", "noise", "unknown", "one side only"};
+  return kNames[static_cast<size_t>(verdict)];
 }
 
 bool DiffRow::Changed() const {

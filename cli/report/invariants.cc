@@ -23,13 +23,8 @@ class Alarms {
  public:
   // The sentence is made of those findings only that are among the largest of their kind so far.
   template <typename Finding>
-  void Add(double time_ns, const Finding& finding, AlarmPlace where) {
+  void Add(double time_ns, const Finding& finding, std::optional<AlarmPlace> where = {}) {
     Keep(time_ns, AlarmOf(finding, std::move(where)));
-  }
-  // Of the whole run.
-  template <typename Finding>
-  void Add(double time_ns, const Finding& finding) {
-    Keep(time_ns, AlarmOf(finding));
   }
 
   void Keep(double time_ns, Alarm alarm) {

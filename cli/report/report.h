@@ -158,7 +158,6 @@ struct RoofLine {
   RoofKind kind{};
   double peak_flop_per_s = 0;  // 0: a bandwidth alone, of no precision
   double bytes_per_s = 0;
-  double ridge_flop_per_byte = 0;
   bool used = false;         // some FLOP of the run ran in this precision, over this path
   bool legacy_path = false;  // of a chip with two paths, the slower one
 };
@@ -192,6 +191,11 @@ struct ReportedRun {
 struct ReportedSteps {
   uint64_t steps = 0, samples = 0;
   uint64_t optimizer_steps = 0;  // that `steps` are made of, and what did not make a whole one
+  // Optimizer's steps in one of `steps`; 1 where either is not known.
+  double optimizer_steps_per_step() const {
+    if (steps == 0 || optimizer_steps == 0) return 1;
+    return static_cast<double>(optimizer_steps) / static_cast<double>(steps);
+  }
   StepBy step_by = StepBy::kIteration;
   bool validation = false;  // of a model that also trains: its steps are batches
   double step_wall_ns = 0;  // mean

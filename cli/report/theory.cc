@@ -93,36 +93,6 @@ std::string_view ReasonOf(const Row& row) {
   return ratio <= kExecutedOverModelHigh ? "padding" : "unexplained";
 }
 
-uint64_t ShapeBytes(std::string_view shape) {
-  const size_t open = shape.find('['), close = shape.find(']');
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return 0;
-  // The width is in the name: f32, bf16, i64, u8, c64, f8e4m3; a bool is a byte.
-  const std::string_view type = shape.substr(0, open);
-  uint64_t bits = 0;
-  const size_t digit = type.find_first_of("0123456789");
-  if (type == "bool" || type == "b8") {
-    bits = 8;
-  } else if (digit == std::string_view::npos) {
-    return 0;
-  } else {
-    for (size_t i = digit; i < type.size() && type[i] >= '0' && type[i] <= '9' && bits < 1000; ++i) {
-      bits = bits * 10 + static_cast<uint64_t>(type[i] - '0');
-    }
-  }
-  uint64_t bytes = bits / 8;
-  for (size_t i = open + 1; i < close;) {
-    uint64_t size = 0;
-    for (; i < close && shape[i] != ','; ++i) {
-      if (shape[i] < '0' || shape[i] > '9' || size > (uint64_t{1} << 40)) return 0;
-      size = size * 10 + static_cast<uint64_t>(shape[i] - '0');
-    }
-    ++i;
-    if (size != 0 && bytes > UINT64_MAX / size) return 0;
-    bytes *= size;
-  }
-  return bytes;
-}
-
 const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes) {
   const Run* best = nullptr;
   double best_distance = 0;

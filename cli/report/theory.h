@@ -23,9 +23,6 @@ namespace rfinject::cli {
 //   unexplained    more than twice
 std::string_view ReasonOf(const Row& row);
 
-// Bytes of a tensor by its text, "f32[8,3,224,224]"; 0 where the type is not known.
-uint64_t ShapeBytes(std::string_view shape);
-
 // The run of `theory` that is of the report's network: the same class and parameters or the same name, training where
 // the report is (imports do not say), the batch size nearest. nullptr when there is none.
 const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes);
