@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,16 @@ namespace {
 
 // Nobody writes rules with deeper nesting; the limit bounds the recursion.
 constexpr int kMostDepth = 40;
+
+template <typename Operation>
+double Apply(double a, double b) {
+  return Operation()(a, b);
+}
+double Not(double a, double /*b*/) { return a == 0; }
+double Negative(double a, double /*b*/) { return -a; }
+double Quotient(double a, double b) { return b == 0 ? 0 : a / b; }
+double Least(double a, double b) { return std::min(a, b); }
+double Most(double a, double b) { return std::max(a, b); }
 
 }  // namespace
 
@@ -35,7 +46,8 @@ class ExpressionParser {
   using Kind = Expression::Kind;
   struct Operator {
     std::string_view text;
-    Kind kind;
+    Expression::Function function = nullptr;
+    Kind kind = Kind::kBinary;
   };
   using Level = absl::StatusOr<size_t> (ExpressionParser::*)();
 
@@ -71,30 +83,31 @@ class ExpressionParser {
       if (next == operators.end()) break;
       absl::StatusOr<size_t> right = (this->*tighter)();
       if (!right.ok()) return right;
-      left = Add({.kind = next->kind, .first = *left, .second = *right});
+      left = Add({.kind = next->kind, .first = *left, .second = *right, .function = next->function});
     }
     return left;
   }
   absl::StatusOr<size_t> Or() {
-    static constexpr std::array kOperators = {Operator{"or", Kind::kOr}};
+    static constexpr std::array kOperators = {Operator{"or", nullptr, Kind::kOr}};
     return Chain(&ExpressionParser::And, kOperators);
   }
   absl::StatusOr<size_t> And() {
-    static constexpr std::array kOperators = {Operator{"and", Kind::kAnd}};
+    static constexpr std::array kOperators = {Operator{"and", nullptr, Kind::kAnd}};
     return Chain(&ExpressionParser::Comparison, kOperators);
   }
   absl::StatusOr<size_t> Comparison() {
-    static constexpr std::array kOperators = {Operator{"<=", Kind::kLessEqual},    Operator{"<", Kind::kLess},
-                                              Operator{">=", Kind::kGreaterEqual}, Operator{">", Kind::kGreater},
-                                              Operator{"==", Kind::kEqual},        Operator{"!=", Kind::kNotEqual}};
+    static constexpr std::array kOperators = {
+        Operator{"<=", Apply<std::less_equal<>>},    Operator{"<", Apply<std::less<>>},
+        Operator{">=", Apply<std::greater_equal<>>}, Operator{">", Apply<std::greater<>>},
+        Operator{"==", Apply<std::equal_to<>>},      Operator{"!=", Apply<std::not_equal_to<>>}};
     return Chain(&ExpressionParser::Sum, kOperators);
   }
   absl::StatusOr<size_t> Sum() {
-    static constexpr std::array kOperators = {Operator{"+", Kind::kAdd}, Operator{"-", Kind::kSubtract}};
+    static constexpr std::array kOperators = {Operator{"+", Apply<std::plus<>>}, Operator{"-", Apply<std::minus<>>}};
     return Chain(&ExpressionParser::Product, kOperators);
   }
   absl::StatusOr<size_t> Product() {
-    static constexpr std::array kOperators = {Operator{"*", Kind::kMultiply}, Operator{"/", Kind::kDivide}};
+    static constexpr std::array kOperators = {Operator{"*", Apply<std::multiplies<>>}, Operator{"/", Quotient}};
     return Chain(&ExpressionParser::Operand, kOperators);
   }
 
@@ -105,13 +118,13 @@ class ExpressionParser {
     return operand;
   }
   absl::StatusOr<size_t> Unary() {
-    for (const Operator& one : {Operator{"not", Kind::kNot}, Operator{"-", Kind::kNegative}}) {
+    for (const Operator& one : {Operator{"not", Not}, Operator{"-", Negative}}) {
       if (!Take(one.text)) continue;
       absl::StatusOr<size_t> operand = Operand();
       if (!operand.ok()) return operand;
-      return Add({.kind = one.kind, .first = *operand});
+      return Add({.kind = Kind::kUnary, .first = *operand, .function = one.function});
     }
-    for (const Operator& one : {Operator{"min", Kind::kMin}, Operator{"max", Kind::kMax}}) {
+    for (const Operator& one : {Operator{"min", Least}, Operator{"max", Most}}) {
       if (!Take(one.text)) continue;
       if (!Take("(")) return Expected("(");
       absl::StatusOr<size_t> first = Or();
@@ -120,7 +133,7 @@ class ExpressionParser {
       absl::StatusOr<size_t> second = Or();
       if (!second.ok()) return second;
       if (!Take(")")) return Expected(")");
-      return Add({.kind = one.kind, .first = *first, .second = *second});
+      return Add({.kind = Kind::kBinary, .first = *first, .second = *second, .function = one.function});
     }
     if (Take("(")) {
       absl::StatusOr<size_t> inner = Or();
@@ -154,45 +167,6 @@ absl::StatusOr<Expression> Expression::Parse(std::string_view text, const IndexO
   return ExpressionParser(text, index_of).Parse();
 }
 
-double Expression::Combine(Kind kind, double a, double b) {
-  switch (kind) {
-    case Kind::kNot:
-      return a == 0 ? 1 : 0;
-    case Kind::kNegative:
-      return -a;
-    case Kind::kLess:
-      return a < b ? 1 : 0;
-    case Kind::kLessEqual:
-      return a <= b ? 1 : 0;
-    case Kind::kGreater:
-      return a > b ? 1 : 0;
-    case Kind::kGreaterEqual:
-      return a >= b ? 1 : 0;
-    case Kind::kEqual:
-      return a == b ? 1 : 0;
-    case Kind::kNotEqual:
-      return a != b ? 1 : 0;
-    case Kind::kAdd:
-      return a + b;
-    case Kind::kSubtract:
-      return a - b;
-    case Kind::kMultiply:
-      return a * b;
-    case Kind::kDivide:
-      return b == 0 ? 0 : a / b;
-    case Kind::kMin:
-      return std::min(a, b);
-    case Kind::kMax:
-      return std::max(a, b);
-    case Kind::kNumber:
-    case Kind::kName:
-    case Kind::kOr:
-    case Kind::kAnd:
-      break;
-  }
-  return 0;
-}
-
 std::optional<double> Expression::EvaluateNode(size_t at, std::span<const std::optional<double>> values,
                                                std::vector<size_t>* missing) const {
   const Node& node = nodes_[at];
@@ -203,11 +177,9 @@ std::optional<double> Expression::EvaluateNode(size_t at, std::span<const std::o
   }
   const size_t missing_before = missing->size();
   const std::optional<double> a = EvaluateNode(node.first, values, missing);
-  if (node.kind == Kind::kNot || node.kind == Kind::kNegative) {
-    return a ? std::optional(Combine(node.kind, *a, 0)) : std::nullopt;
-  }
+  if (node.kind == Kind::kUnary) return a ? std::optional(node.function(*a, 0)) : std::nullopt;
   const std::optional<double> b = EvaluateNode(node.second, values, missing);
-  if (node.kind == Kind::kAnd || node.kind == Kind::kOr) {
+  if (node.kind != Kind::kBinary) {
     const bool decides = node.kind == Kind::kOr;  // the value of either side that is the value of both
     if ((a && (*a != 0) == decides) || (b && (*b != 0) == decides)) {
       missing->resize(missing_before);
@@ -215,7 +187,7 @@ std::optional<double> Expression::EvaluateNode(size_t at, std::span<const std::o
     }
     return a && b ? std::optional<double>(decides ? 0 : 1) : std::nullopt;
   }
-  return a && b ? std::optional(Combine(node.kind, *a, *b)) : std::nullopt;
+  return a && b ? std::optional(node.function(*a, *b)) : std::nullopt;
 }
 
 std::optional<double> Expression::Evaluate(std::span<const std::optional<double>> values,
