@@ -70,7 +70,8 @@ constexpr Quantity LegacyFlopIn(Precision precision) {
 }
 
 // A metric of a trace that counts towards a quantity: quantity += value of the metric.
-struct MetricName {
+struct QuantityMetric {
+  Quantity quantity{};
   std::string_view name;
   // Pairs of metrics that are a better count of the same thing. When both of a pair were sampled, this one does not
   // count.
@@ -91,35 +92,32 @@ struct QuantityInfo {
   std::string_view help;   // what it is: ColumnInfo::help
   std::string_view unit;   // "ns", "FLOP", "B"
   Zero zero = Zero::kValue;
-  std::span<const MetricName> metrics = {};  // besides FlopFormula(chip), which names those of FLOP by chip
 };
 
+// All such metrics but those of executed FLOP: kMetricFlop has a trace's own, FlopFormula(chip) the counters.
+inline constexpr auto kQuantityMetrics = std::to_array<QuantityMetric>({
+    // Our own time was taken while no counters ran; the counters' passes are slower.
+    {Quantity::kTime, kMetricTime},
+    {Quantity::kTime, kGpuTimeMetric, {{{kMetricTime, kMetricTime}}}},
+    {Quantity::kModelFlop, kMetricModelFlop},
+    {Quantity::kDramBytes, kMetricDramBytes},
+    {Quantity::kDramBytes, kDramReadMetric},
+    {Quantity::kDramBytes, kDramWriteMetric},
+    // GB202 and its relatives say "op_read".
+    {Quantity::kDramBytes, kDramOpReadMetric},
+    {Quantity::kDramBytes, kDramOpWriteMetric},
+    {Quantity::kDramBytes,
+     kDramTotalMetric,
+     {{{kDramReadMetric, kDramWriteMetric}, {kDramOpReadMetric, kDramOpWriteMetric}}}},
+    {Quantity::kCompulsoryBytes, kMetricCompulsoryBytes},
+    {Quantity::kL2Bytes, kL2BytesMetric},
+    {Quantity::kL1Bytes, kL1BytesMetric},
+    {Quantity::kPcieBytes, kMetricPcieBytes},
+    {Quantity::kNvlinkBytes, kMetricNvlinkBytes},
+    {Quantity::kGpuCycles, kGpuCyclesMetric},
+});
+
 namespace quantity_table {
-
-// Our own time was taken while no counters ran; the counters' passes are slower.
-inline constexpr auto kTimeMetrics =
-    std::to_array<MetricName>({{kMetricTime}, {kGpuTimeMetric, {{{kMetricTime, kMetricTime}}}}});
-inline constexpr auto kModelFlopMetrics = std::to_array<MetricName>({{kMetricModelFlop}});
-// GB202 and its relatives say "op_read".
-inline constexpr auto kDramMetrics = std::to_array<MetricName>(
-    {{kMetricDramBytes},
-     {kDramReadMetric},
-     {kDramWriteMetric},
-     {kDramOpReadMetric},
-     {kDramOpWriteMetric},
-     {kDramTotalMetric, {{{kDramReadMetric, kDramWriteMetric}, {kDramOpReadMetric, kDramOpWriteMetric}}}}});
-inline constexpr auto kCompulsoryMetrics = std::to_array<MetricName>({{kMetricCompulsoryBytes}});
-inline constexpr auto kL2Metrics = std::to_array<MetricName>({{kL2BytesMetric}});
-inline constexpr auto kL1Metrics = std::to_array<MetricName>({{kL1BytesMetric}});
-inline constexpr auto kPcieMetrics = std::to_array<MetricName>({{kMetricPcieBytes}});
-inline constexpr auto kNvlinkMetrics = std::to_array<MetricName>({{kMetricNvlinkBytes}});
-inline constexpr auto kGpuCycleMetrics = std::to_array<MetricName>({{kGpuCyclesMetric}});
-
-inline constexpr std::array<MetricName, kPrecisionCount> kFlopMetrics = [] {
-  std::array<MetricName, kPrecisionCount> metrics;
-  for (size_t i = 0; i < kPrecisionCount; ++i) metrics[i] = {kMetricFlop[i]};
-  return metrics;
-}();
 
 struct FlopColumn {
   std::string_view name, title;
@@ -134,26 +132,24 @@ inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "F
                                                                 {"flop_fp64_tc", "FLOP in FP64 tensor"}});
 static_assert(kFlopColumns.size() == kPrecisionCount);
 
-// The FLOP come from FlopFormula as well, by chip.
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns",
-     Zero::kValue, kTimeMetrics},
+     Zero::kValue},
     {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP",
-     Zero::kValue, kModelFlopMetrics},
+     Zero::kValue},
     {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B",
-     Zero::kValue, kDramMetrics},
+     Zero::kValue},
     {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes",
-     "Bytes of operands and results, each moved once.", "B", Zero::kValue, kCompulsoryMetrics},
-    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", Zero::kUnknown, kL2Metrics},
-    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", Zero::kUnknown, kL1Metrics},
+     "Bytes of operands and results, each moved once.", "B", Zero::kValue},
+    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", Zero::kUnknown},
+    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", Zero::kUnknown},
     {Quantity::kPcieBytes, "pcie_bytes", "PCIe bytes",
      "Of an estimate: bytes over PCIe, of copies to and from the host, and of collectives where there is no NVLink.",
-     "B", Zero::kUnknown, kPcieMetrics},
+     "B", Zero::kUnknown},
     {Quantity::kNvlinkBytes, "nvlink_bytes", "NVLink bytes",
      "Of an estimate: bytes that collectives send over NVLink, nccl-tests' bus bandwidth times the time.", "B",
-     Zero::kUnknown, kNvlinkMetrics},
-    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", Zero::kUnknown,
-     kGpuCycleMetrics},
+     Zero::kUnknown},
+    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", Zero::kUnknown},
     {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time",
      "Time that the FLOP need at the peaks of their pipes.", "ns", Zero::kUnknownRoofs},
     {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time",
@@ -203,8 +199,7 @@ inline constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {
                                         .name = kFlopColumns[i].name,
                                         .title = kFlopColumns[i].title,
                                         .help = "Of the FLOP, those in this precision; _tc: on tensor cores.",
-                                        .unit = "FLOP",
-                                        .metrics = std::span(&kFlopMetrics[i], 1)};
+                                        .unit = "FLOP"};
     // Outputs have their sum over all precisions only.
     table[static_cast<size_t>(legacy)] = {.id = legacy, .name = {}, .title = {}, .help = {}, .unit = "FLOP"};
   }
