@@ -43,11 +43,10 @@ size_t PhaseRank(std::optional<Phase> phase) {
   return static_cast<size_t>(std::find(kPhaseOrder.begin(), kPhaseOrder.end(), phase) - kPhaseOrder.begin());
 }
 
-struct RowKey {
-  std::string model;
-  std::optional<Phase> phase;
-  std::string layer, group, op, kernel, signature, caller, file, function;
-  uint32_t line = 0;  // 0: of no line that is known
+// What a row is of; the line of the program by its parts, so that lines stand in the order of their numbers.
+struct RowKey : RowNames {
+  std::string file;
+  uint32_t line_number = 0;  // 0: of no line that is known
 
   // By the phase's name, as a reader would sort: rows that take equally long stand in this order.
   friend auto operator<=>(const RowKey& a, const RowKey& b) { return a.Texts() <=> b.Texts(); }
@@ -56,7 +55,7 @@ struct RowKey {
   std::tuple<std::string_view, std::string_view, std::string_view, std::string_view, std::string_view,
              std::string_view, std::string_view, std::string_view, std::string_view, std::string_view, uint32_t>
   Texts() const {
-    return {model, PhaseName(phase), layer, group, op, kernel, signature, caller, file, function, line};
+    return {model, PhaseName(phase), layer, group, op, kernel, signature, caller, file, function, line_number};
   }
 };
 
@@ -107,7 +106,7 @@ void NameLine(const SourceLineInfo& line, RowKey* row) {
   row->phase.reset();
   row->file = line.file;
   row->function = line.function;
-  row->line = line.line;
+  row->line_number = line.line;
 }
 
 struct Folded {
@@ -121,14 +120,14 @@ struct Folded {
   absl::flat_hash_map<std::string_view, uint64_t> kernels;
   absl::flat_hash_set<std::string_view> layers;  // of a group: the paths, which the run's launch keys hold
   SampledRun::Series series;
-  // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none, and
-  // of those whose bytes were never counted.
-  double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0, uncounted_ns = 0;
+  double launches = 0, untimed_launches = 0;
+  // GPU time of keys whose times have no known spread, of those whose bytes have none, and of those whose bytes were
+  // never counted.
+  double unsure_ns = 0, unsure_bytes_ns = 0, uncounted_ns = 0;
 
   void Add(const KeyQuantities& quantities) {
     sums.Add(quantities.sums);
     const double time_ns = quantities.sums.time_ns(), count = static_cast<double>(quantities.sums.launches);
-    ns += time_ns;
     launches += count;
     if (!quantities.has_time) untimed_launches += count;
     if (!quantities.time_spread_known) unsure_ns += time_ns;
@@ -170,18 +169,11 @@ void NameKernels(const Folded& folded, Row* row) {
 
 Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   Row row;
-  row.model = key.model;
-  row.phase = key.phase;
-  row.layer = key.layer;
-  row.group = key.group;
+  static_cast<RowNames&>(row) = key;
+  if (key.line_number > 0) row.line = absl::StrCat(key.file, ":", key.line_number);
   row.layers = folded.layers.size();
-  row.op = key.op;
-  row.kernel = key.kernel;
-  row.signature = key.signature;
   NameKernels(folded, &row);
-  if (key.line > 0) row.line = absl::StrCat(key.file, ":", key.line);
-  row.function = key.function;
-  if (!folded.caller_ns.empty() && key.line == 0) {
+  if (!folded.caller_ns.empty() && key.line_number == 0) {
     // Of equally long ones the first by name is taken.
     const auto longest = std::max_element(folded.caller_ns.begin(), folded.caller_ns.end(),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -233,13 +225,13 @@ Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun
 }
 
 void AddIntervals(const SampledRun& sampled, const Folded& folded, Row* row) {
-  const double timed = folded.launches - folded.untimed_launches;
-  const double untimed_ns = timed > 0 ? folded.ns * folded.untimed_launches / timed : 0;
-  const double all_ns = folded.ns + untimed_ns;
+  const double timed = folded.launches - folded.untimed_launches, timed_ns = folded.sums.time_ns();
+  const double untimed_ns = timed > 0 ? timed_ns * folded.untimed_launches / timed : 0;
+  const double all_ns = timed_ns + untimed_ns;
   const double untimed = timed > 0 ? (all_ns > 0 ? untimed_ns / all_ns : 0) : folded.untimed_launches > 0 ? 1 : 0;
   const auto share = [&](double ns) { return (all_ns > 0 ? ns / all_ns : 0) + untimed; };
-  row->time = MakeInterval(sampled, Sampled::kTime, folded.series, folded.sums.time_ns(),
-                           std::sqrt(folded.time_error_squared), {share(folded.unsure_ns), untimed});
+  row->time = MakeInterval(sampled, Sampled::kTime, folded.series, timed_ns, std::sqrt(folded.time_error_squared),
+                           {share(folded.unsure_ns), untimed});
   row->bytes = MakeInterval(sampled, Sampled::kBytes, folded.series, folded.sums.dram_bytes(),
                             std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error),
                             {share(folded.unsure_bytes_ns), share(folded.uncounted_ns)});
@@ -348,8 +340,7 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
 
 // The launch keys of a run, added up by what each kind of row keeps of them.
 struct Folding {
-  Sums total;
-  Folded whole;  // for the total's intervals; its series is the run's own
+  Folded whole;  // its series is the run's own
   std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
   double shortest_launch_ns = 0;  // 0: unknown
   Attribution attribution;
@@ -410,7 +401,6 @@ Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const Samp
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
-    folding.total.Add(quantities.sums);
     facts->Add(key, quantities.sums);
     // Named anew: clang 14 captures no structured binding. A program in Python has lines, which say more than the
     // interpreter's `_start`.
@@ -458,7 +448,7 @@ Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const Samp
 }
 
 void AddTotals(const Folding& folding, Report& report) {
-  report.total = folding.total;
+  report.total = folding.whole.sums;
   report.total_derived = Derive(report.total);
   report.shortest_launch_ns = folding.shortest_launch_ns;
   report.compiled = folding.compiled;
