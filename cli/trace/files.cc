@@ -42,4 +42,9 @@ bool IsTraceFile(const std::string& path) {
          std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
 }
 
+int64_t ChangedUnixNs(const struct stat& status) {
+  constexpr int64_t kLastSecond = 9'000'000'000;  // in 2255
+  return std::clamp<int64_t>(status.st_mtim.tv_sec, 0, kLastSecond) * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 }  // namespace rfinject::cli
