@@ -85,7 +85,7 @@ Machine MachineOf(const Gpu& gpu) {
   machine.l1_bytes_per_s = gpu.l1_bytes_per_cycle * gpu.sm_count * gpu.boost_hz;
   machine.pcie_bytes_per_s = gpu.pcie_bytes_per_s;
   machine.nvlink_bytes_per_s = gpu.nvlink_bytes_per_s;
-  machine.legacy_share = LegacyTensorPathShare(gpu.chip);
+  if (const Chip* const chip = FindChip(gpu.chip)) machine.legacy_share = chip->legacy_share;
   machine.peak_hz = PeakClocks(gpu);
   machine.empirical = {.peak = gpu.empirical_peak,
                        .dram_bytes_per_s = gpu.empirical_dram_bytes_per_s,
