@@ -69,10 +69,9 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
 });
 
 // Sums that quantity.h does not hold as they are.
-constexpr ReportColumn kLaunches = {
-    CountColumn("launches", "Kernel launches over all measured steps.", "Launches, all steps").Additive(),
-    [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
-constexpr auto kBelow = std::to_array<ReportColumn>({
+constexpr auto kLaunches = std::to_array<ReportColumn>({
+    {CountColumn("launches", "Kernel launches over all measured steps.", "Launches, all steps").Additive(),
+     [](const ReportRow& at) { return Cell{at.row.sums.launches}; }},
     {CountColumn("kernel_launches",
                  "Of an estimate on a virtual GPU: launches of PyTorch's and the stand-ins' kernels below the row's "
                  "operators, over all measured steps; not of those in a CUDA graph.",
@@ -226,27 +225,21 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
 });
 
 template <size_t... kIndices>
-std::vector<ReportColumn> QuantityColumns(std::index_sequence<kIndices...>) {
-  std::vector<ReportColumn> columns;
+void AddQuantities(std::index_sequence<kIndices...>, std::vector<ReportColumn>* columns) {
   const auto add = [&](const QuantityInfo& quantity, Cell (*value)(const ReportRow&)) {
+    if (quantity.id == Quantity::kFlop) columns->push_back(kFlop);
+    if (quantity.id == Quantity::kModelFlop) columns->push_back(kLegacyFlop);
     if (quantity.name.empty()) return;
-    columns.push_back({UnitColumn(quantity.name, quantity.unit, quantity.help, quantity.title).Additive(), value});
+    const ColumnInfo info = UnitColumn(quantity.name, quantity.unit, quantity.help, quantity.title);
+    columns->push_back({info.Additive(), value});
   };
   (add(AllQuantities()[kIndices], QuantityCell<kIndices>), ...);
-  return columns;
 }
 
 std::vector<ReportColumn> MakeColumns() {
   std::vector<ReportColumn> columns(kIdentity.begin(), kIdentity.end());
-  columns.push_back(kLaunches);
-  columns.insert(columns.end(), kBelow.begin(), kBelow.end());
-  for (const ReportColumn& column : QuantityColumns(std::make_index_sequence<kQuantityCount>())) {
-    if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kFlop)].name) columns.push_back(kFlop);
-    if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kModelFlop)].name) {
-      columns.push_back(kLegacyFlop);
-    }
-    columns.push_back(column);
-  }
+  columns.insert(columns.end(), kLaunches.begin(), kLaunches.end());
+  AddQuantities(std::make_index_sequence<kQuantityCount>(), &columns);
   columns.insert(columns.end(), kFollowing.begin(), kFollowing.end());
   return columns;
 }

@@ -9,11 +9,15 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/model/estimated_kernel.h"
 #include "cli/model/expected.h"
 #include "cli/profile/profile.h"
 #include "cli/report/key_quantities.h"
 
 namespace rfinject::cli {
+
+// A launch of an estimated key; `sums` are those of all its launches, at least one. The key must outlive it.
+EstimatedKernel KernelOf(const LaunchKey& key, const Sums& sums);
 
 // The model of the GPU that the run was estimated for; nothing for a run of another kind, or a GPU that is in no
 // table.

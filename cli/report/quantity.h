@@ -133,14 +133,11 @@ inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "F
 static_assert(kFlopColumns.size() == kPrecisionCount);
 
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({
-    {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns",
-     Zero::kValue},
-    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP",
-     Zero::kValue},
-    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B",
-     Zero::kValue},
+    {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns"},
+    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP"},
+    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B"},
     {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes",
-     "Bytes of operands and results, each moved once.", "B", Zero::kValue},
+     "Bytes of operands and results, each moved once.", "B"},
     {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", Zero::kUnknown},
     {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", Zero::kUnknown},
     {Quantity::kPcieBytes, "pcie_bytes", "PCIe bytes",

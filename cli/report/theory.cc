@@ -30,13 +30,13 @@ Key KeyOf(const Row& row, const RunKey& run) {
 
 void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const RunKey& run, double scale, bool bytes,
           std::vector<Row>& rows) {
-  std::map<Key, Sums> theory;
-  std::map<Key, const Row*> examples;
-  for (const Row& row : theory_rows) {
-    const Key key = KeyOf(row, theory_run);
-    theory[key].Add(row.sums);
-    examples.try_emplace(key, &row);
-  }
+  struct Rows {
+    Sums sums;
+    const Row* first;
+  };
+  std::map<Key, Rows> theory;
+  for (const Row& row : theory_rows)
+    theory.try_emplace(KeyOf(row, theory_run), Rows{{}, &row}).first->second.sums.Add(row.sums);
   // Kernels of one operator share its work; which of them does which part is not known. It stands at the longest.
   std::map<Key, Row*> longest;
   for (Row& row : rows) {
@@ -46,22 +46,22 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
   for (auto& [key, row] : longest) {
     const auto found = theory.find(key);
     if (found == theory.end()) continue;
-    row->sums[Quantity::kModelFlop] = found->second.model_flop() * scale;
-    if (bytes) row->sums[Quantity::kCompulsoryBytes] = found->second.compulsory_bytes() * scale;
-    const Row& example = *examples.at(key);
-    if (row->class_name.empty()) row->class_name = example.class_name;
-    if (row->parameters == 0) row->parameters = example.parameters;
-    if (row->parameter_bytes == 0) row->parameter_bytes = example.parameter_bytes;
-    if (row->input_shape.empty()) row->input_shape = example.input_shape;
-    if (row->output_shape.empty()) row->output_shape = example.output_shape;
+    const auto& [sums, first] = found->second;
+    row->sums[Quantity::kModelFlop] = sums.model_flop() * scale;
+    if (bytes) row->sums[Quantity::kCompulsoryBytes] = sums.compulsory_bytes() * scale;
+    if (row->class_name.empty()) row->class_name = first->class_name;
+    if (row->parameters == 0) row->parameters = first->parameters;
+    if (row->parameter_bytes == 0) row->parameter_bytes = first->parameter_bytes;
+    if (row->input_shape.empty()) row->input_shape = first->input_shape;
+    if (row->output_shape.empty()) row->output_shape = first->output_shape;
     row->derived = Derive(row->sums);
   }
-  std::vector<Row> missing;
-  for (const auto& [key, sums] : theory) {
+  for (const auto& [key, of_key] : theory) {
     if (longest.contains(key)) continue;
+    const Sums& sums = of_key.sums;
     const double compulsory = bytes ? sums.compulsory_bytes() * scale : 0;
     if (sums.model_flop() <= 0 && compulsory <= 0) continue;
-    Row row = *examples.at(key);
+    Row& row = rows.emplace_back(*of_key.first);
     if (key.model == kOnlyNetwork && run.models.size() == 1) row.model = run.models.front();
     row.kernel.clear();
     row.signature.clear();
@@ -71,9 +71,7 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     row.derived = Derive(row.sums);
     row.time_share = 0;
     row.time = row.bytes = {};
-    missing.push_back(std::move(row));
   }
-  rows.insert(rows.end(), missing.begin(), missing.end());
 }
 
 }  // namespace

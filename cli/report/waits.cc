@@ -157,6 +157,10 @@ StepWaits WaitsOf(const Run& run) {
   return WaitsOfTimes(all);
 }
 
+std::string RankName(uint32_t rank) {
+  return std::to_string(std::min(rank, kMaxRanksKept)) + (rank >= kMaxRanksKept ? " and above" : "");
+}
+
 WaitTable FoldWaits(const Run& run) {
   WaitTable table;
   table.title = run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu;
@@ -165,7 +169,7 @@ WaitTable FoldWaits(const Run& run) {
   table.on_cpu = run.key.source == SourceKind::kEstimated && !table.virtual_gpu;
   table.all = WaitsOf(run);
   for (const auto& [rank, times] : run.step_times) {
-    table.ranks.push_back({std::to_string(rank) + (rank == kMaxRanksKept ? " and above" : ""), WaitsOfTimes(times)});
+    table.ranks.push_back({RankName(rank), WaitsOfTimes(times)});
   }
   CompareRanks(&table);
   return table;

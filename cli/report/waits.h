@@ -49,8 +49,11 @@ struct StepWaits {
 // The waits of all ranks together.
 StepWaits WaitsOf(const Run& run);
 
+// "3"; "1024 and above" for all that are not kept one by one.
+std::string RankName(uint32_t rank);
+
 struct RankWaits {
-  std::string rank;  // "3"; "1024 and above"
+  std::string rank;  // RankName
   StepWaits waits;
 };
 
