@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -90,8 +91,7 @@ void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* h
     group.slack.bound = Derive(group.sums).bound;
     headline->most_to_win.push_back(std::move(group.slack));
   }
-  std::stable_sort(headline->most_to_win.begin(), headline->most_to_win.end(),
-                   [](const Headline::Slack& a, const Headline::Slack& b) { return a.ns > b.ns; });
+  std::ranges::stable_sort(headline->most_to_win, std::ranges::greater{}, &Headline::Slack::ns);
   if (headline->most_to_win.size() > kPlacesToWin) headline->most_to_win.resize(kPlacesToWin);
 }
 

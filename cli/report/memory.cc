@@ -1,6 +1,7 @@
 #include "cli/report/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -23,11 +24,6 @@ constexpr auto kColumns = std::to_array<ColumnOf<MemoryRow>>({
     {ShareColumn("share", "Of all bytes that were allocated then.").Additive(),
      [](const MemoryRow& row) { return Cell{row.share}; }},
 });
-
-void SortByBytes(std::vector<MemoryRow>* rows) {
-  std::stable_sort(rows->begin(), rows->end(),
-                   [](const MemoryRow& a, const MemoryRow& b) { return a.bytes > b.bytes; });
-}
 
 }  // namespace
 
@@ -92,8 +88,8 @@ MemoryTable FoldMemory(const Run& run) {
   }
   for (const auto& [phase, bytes] : phases)
     table.phases.push_back({.phase = phase, .bytes = bytes, .share = share(bytes)});
-  SortByBytes(&table.phases);
-  SortByBytes(&table.rows);
+  std::ranges::stable_sort(table.phases, std::ranges::greater{}, &MemoryRow::bytes);
+  std::ranges::stable_sort(table.rows, std::ranges::greater{}, &MemoryRow::bytes);
   return table;
 }
 

@@ -74,9 +74,7 @@ std::string CommandText(std::span<const std::string> argv) {
 }
 
 const ProcessInfo* FirstProcess(std::span<const ProcessInfo> processes) {
-  const auto first =
-      std::min_element(processes.begin(), processes.end(),
-                       [](const ProcessInfo& a, const ProcessInfo& b) { return a.start_unix_ns < b.start_unix_ns; });
+  const auto first = std::ranges::min_element(processes, {}, &ProcessInfo::start_unix_ns);
   return first != processes.end() ? &*first : nullptr;
 }
 

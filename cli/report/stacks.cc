@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -131,8 +132,7 @@ std::vector<StackRow> FoldStacks(const Run& run) {
     row.kernels.assign(value.kernels.begin(), value.kernels.end());
     sorted.push_back(std::move(row));
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const StackRow& a, const StackRow& b) { return a.time_ns > b.time_ns; });
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &StackRow::time_ns);
   return sorted;
 }
 

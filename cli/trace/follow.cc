@@ -93,8 +93,7 @@ absl::StatusOr<bool> RunFollower::Look(const std::function<bool()>& keep_on) {
   // Of two traces that share an id, the one that holds more counts.
   std::vector<FollowedTrace*> longest_first;
   for (FollowedTrace& trace : run.traces) longest_first.push_back(&trace);
-  std::stable_sort(longest_first.begin(), longest_first.end(),
-                   [](const FollowedTrace* a, const FollowedTrace* b) { return a->bytes > b->bytes; });
+  std::ranges::stable_sort(longest_first, std::ranges::greater{}, &FollowedTrace::bytes);
   Sum sum;
   for (FollowedTrace* trace : longest_first) {
     if (!keep_on()) return false;
