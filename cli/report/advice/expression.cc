@@ -14,7 +14,7 @@
 namespace rfinject::cli {
 namespace {
 
-// Nobody writes rules with deeper nesting; the limit bounds the recursion.
+// No rule is nested deeper; the limit bounds the recursion.
 constexpr int kMostDepth = 40;
 
 template <typename Operation>
@@ -23,19 +23,19 @@ double Apply(double a, double b) {
 }
 double Not(double a, double /*b*/) { return a == 0; }
 double Negative(double a, double /*b*/) { return -a; }
-double Quotient(double a, double b) { return b == 0 ? 0 : a / b; }
+double Divide(double a, double b) { return b == 0 ? 0 : a / b; }
 double Least(double a, double b) { return std::min(a, b); }
 double Most(double a, double b) { return std::max(a, b); }
 
 }  // namespace
 
-// A parser by recursive descent, with a function for each level of binding.
+// A parser by recursive descent.
 class ExpressionParser {
  public:
   ExpressionParser(std::string_view text, const Expression::IndexOf& index_of) : rest_(text), index_of_(index_of) {}
 
   absl::StatusOr<Expression> Parse() {
-    absl::StatusOr<size_t> whole = Or();
+    absl::StatusOr<size_t> whole = Chain();
     if (!whole.ok()) return whole.status();
     Skip();
     if (!rest_.empty()) return Expected("an operator");
@@ -49,7 +49,6 @@ class ExpressionParser {
     Expression::Function function = nullptr;
     Kind kind = Kind::kBinary;
   };
-  using Level = absl::StatusOr<size_t> (ExpressionParser::*)();
 
   void Skip() {
     while (!rest_.empty() && absl::ascii_isspace(static_cast<unsigned char>(rest_.front()))) rest_.remove_prefix(1);
@@ -74,41 +73,26 @@ class ExpressionParser {
     return result_.nodes_.size() - 1;
   }
 
-  // Operands of `tighter` with any of `operators` between, from left to right.
-  absl::StatusOr<size_t> Chain(Level tighter, std::span<const Operator> operators) {
-    absl::StatusOr<size_t> left = (this->*tighter)();
+  // Operands with any of the operators of this level between, from left to right; levels bind ever tighter.
+  absl::StatusOr<size_t> Chain(size_t level = 0) {
+    static constexpr Operator kOr[] = {{"or", nullptr, Kind::kOr}};
+    static constexpr Operator kAnd[] = {{"and", nullptr, Kind::kAnd}};
+    static constexpr Operator kComparisons[] = {
+        {"<=", Apply<std::less_equal<>>}, {"<", Apply<std::less<>>},      {">=", Apply<std::greater_equal<>>},
+        {">", Apply<std::greater<>>},     {"==", Apply<std::equal_to<>>}, {"!=", Apply<std::not_equal_to<>>}};
+    static constexpr Operator kSums[] = {{"+", Apply<std::plus<>>}, {"-", Apply<std::minus<>>}};
+    static constexpr Operator kProducts[] = {{"*", Apply<std::multiplies<>>}, {"/", Divide}};
+    static constexpr std::array<std::span<const Operator>, 5> kLevels = {kOr, kAnd, kComparisons, kSums, kProducts};
+    if (level == kLevels.size()) return Operand();
+    absl::StatusOr<size_t> left = Chain(level + 1);
     while (left.ok()) {
-      const auto next =
-          std::find_if(operators.begin(), operators.end(), [this](const Operator& one) { return Take(one.text); });
-      if (next == operators.end()) break;
-      absl::StatusOr<size_t> right = (this->*tighter)();
+      const auto next = std::ranges::find_if(kLevels[level], [this](const Operator& one) { return Take(one.text); });
+      if (next == kLevels[level].end()) break;
+      absl::StatusOr<size_t> right = Chain(level + 1);
       if (!right.ok()) return right;
       left = Add({.kind = next->kind, .first = *left, .second = *right, .function = next->function});
     }
     return left;
-  }
-  absl::StatusOr<size_t> Or() {
-    static constexpr std::array kOperators = {Operator{"or", nullptr, Kind::kOr}};
-    return Chain(&ExpressionParser::And, kOperators);
-  }
-  absl::StatusOr<size_t> And() {
-    static constexpr std::array kOperators = {Operator{"and", nullptr, Kind::kAnd}};
-    return Chain(&ExpressionParser::Comparison, kOperators);
-  }
-  absl::StatusOr<size_t> Comparison() {
-    static constexpr std::array kOperators = {
-        Operator{"<=", Apply<std::less_equal<>>},    Operator{"<", Apply<std::less<>>},
-        Operator{">=", Apply<std::greater_equal<>>}, Operator{">", Apply<std::greater<>>},
-        Operator{"==", Apply<std::equal_to<>>},      Operator{"!=", Apply<std::not_equal_to<>>}};
-    return Chain(&ExpressionParser::Sum, kOperators);
-  }
-  absl::StatusOr<size_t> Sum() {
-    static constexpr std::array kOperators = {Operator{"+", Apply<std::plus<>>}, Operator{"-", Apply<std::minus<>>}};
-    return Chain(&ExpressionParser::Product, kOperators);
-  }
-  absl::StatusOr<size_t> Product() {
-    static constexpr std::array kOperators = {Operator{"*", Apply<std::multiplies<>>}, Operator{"/", Quotient}};
-    return Chain(&ExpressionParser::Operand, kOperators);
   }
 
   absl::StatusOr<size_t> Operand() {
@@ -127,16 +111,16 @@ class ExpressionParser {
     for (const Operator& one : {Operator{"min", Least}, Operator{"max", Most}}) {
       if (!Take(one.text)) continue;
       if (!Take("(")) return Expected("(");
-      absl::StatusOr<size_t> first = Or();
+      absl::StatusOr<size_t> first = Chain();
       if (!first.ok()) return first;
       if (!Take(",")) return Expected(",");
-      absl::StatusOr<size_t> second = Or();
+      absl::StatusOr<size_t> second = Chain();
       if (!second.ok()) return second;
       if (!Take(")")) return Expected(")");
       return Add({.kind = Kind::kBinary, .first = *first, .second = *second, .function = one.function});
     }
     if (Take("(")) {
-      absl::StatusOr<size_t> inner = Or();
+      absl::StatusOr<size_t> inner = Chain();
       if (inner.ok() && !Take(")")) return Expected(")");
       return inner;
     }
