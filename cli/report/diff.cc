@@ -469,8 +469,7 @@ Diff MakeDiff(const Profile& before, const Profile& after, const std::function<M
       if (likeness >= 0) candidates.push_back({likeness, i, k});
     }
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& x, const Candidate& y) { return x.likeness > y.likeness; });
+  std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::likeness);
   std::vector<bool> a_used(a.size()), b_used(b.size());
   for (const Candidate& candidate : candidates) {
     if (a_used[candidate.a] || b_used[candidate.b]) continue;

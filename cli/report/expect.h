@@ -1,8 +1,7 @@
 // File: expect.h
 //
-// Makes the second estimate of an estimated run. What was recorded is each operand moved once and the time that the
-// datasheet allows for it; this says what a GPU's counters and a stopwatch would show, by the calibrated model of
-// cli/model/expected.h.
+// Makes the second estimate of an estimated run: what a GPU's counters and a stopwatch would show, by the calibrated
+// model of cli/model/expected.h, where the trace has the least that the datasheet allows.
 #ifndef RFINJECT_CLI_REPORT_EXPECT_H_
 #define RFINJECT_CLI_REPORT_EXPECT_H_
 

@@ -1,11 +1,9 @@
 // File: quantity.h
 //
-// The quantities that a report sums up: one table of them, and Sums, which holds one number of each. Everything that
-// treats all quantities alike (addition, one step's part, the columns of outputs, the metrics that an import keeps)
-// walks the table, so a new quantity is an enumerator and a line, both in this file.
-//
-// All of them add up: over launches, kernels, layers, phases and runs. What does not (a rate, a share, an intensity)
-// follows from them and is a column (column.h).
+// The quantities that a report sums up: one table of them, and Sums, which holds one number of each. What treats all
+// quantities alike (addition, one step's part, the columns of outputs) walks the table, so a new quantity is an
+// enumerator and a line, both in this file. All add up, over launches, layers, phases and runs; what does not (a
+// rate, a share, an intensity) follows from them and is a column (column.h).
 #ifndef RFINJECT_CLI_REPORT_QUANTITY_H_
 #define RFINJECT_CLI_REPORT_QUANTITY_H_
 
@@ -232,12 +230,10 @@ class Sums {
   double compulsory_bytes() const { return (*this)[Quantity::kCompulsoryBytes]; }
   double l2_bytes() const { return (*this)[Quantity::kL2Bytes]; }
   double l1_bytes() const { return (*this)[Quantity::kL1Bytes]; }
-  double least_compute_ns() const { return (*this)[Quantity::kLeastCompute]; }  // sum over kernels of FLOP time
-  double least_memory_ns() const { return (*this)[Quantity::kLeastMemory]; }    // sum over kernels of byte time
-  double least_ns() const { return (*this)[Quantity::kLeast]; }  // sum over kernels of the longer of the two
-  // The part of time_ns whose kernels have FLOP and bytes.
+  double least_compute_ns() const { return (*this)[Quantity::kLeastCompute]; }
+  double least_memory_ns() const { return (*this)[Quantity::kLeastMemory]; }
+  double least_ns() const { return (*this)[Quantity::kLeast]; }
   double time_with_counters_ns() const { return (*this)[Quantity::kTimeWithCounters]; }
-
   double ideal_ns() const { return (*this)[Quantity::kIdealTime]; }
 
   FlopByPrecision flop() const { return ByPrecision(Quantity::kFlop); }

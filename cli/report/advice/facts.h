@@ -1,8 +1,7 @@
 // File: facts.h
 //
 // The quantities of a run over which rules of advice are written: one table of names, and a collector that finds
-// their values while a profile is folded. A quantity that a run does not tell has no value, and a rule that needs it
-// names it.
+// their values while a profile is folded. A quantity that a run does not tell has no value.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 #define RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 
