@@ -360,43 +360,52 @@ struct Folding {
   }
 };
 
-// The quantities of all launch keys, with what holds each of them back.
-std::vector<KeyQuantities> ReadKeys(const Profile& profile, const Run& run, const SampledRun& sampled,
-                                    const std::optional<ExpectedTimes>& expected,
-                                    const std::optional<ExpectedTimes>& usual, const FoldOptions& options,
-                                    Report* report) {
-  const KeyReader reader(profile.metrics, ChipOf(run), run.key.source);
-  std::vector<KeyQuantities> keys;
-  keys.reserve(run.launches.size());
+// Reads the quantities of a run's launch keys one by one. Who needs all of them reads them again, which takes less
+// than a microsecond each, so that a run of many keys is not held twice.
+struct KeyQuantitiesOfRun {
+  const Machine& machine;
+  const SampledRun& sampled;
+  const KeyReader reader;
+  const std::optional<ExpectedTimes>& expected;
+  const std::optional<ExpectedTimes>& usual;
+
+  // All but the bound time.
+  KeyQuantities Read(const LaunchKey& key, const LaunchStats& stats) const {
+    KeyQuantities quantities = ReadSampled(reader, sampled, stats);
+    if (expected) ApplyExpected(key, *expected, quantities);
+    AddLeastTimes(machine, quantities.sums);
+    if (usual) AddUsual(key, stats, *usual, &quantities.sums);
+    return quantities;
+  }
+};
+
+// Which launch keys the GPU waits for, in the order of run.launches.
+std::vector<bool> FindLaunchWaits(const Run& run, const KeyQuantitiesOfRun& keys, const FoldOptions& options,
+                                  Report* report) {
   std::vector<double> times;
   times.reserve(run.launches.size());
   double launches = 0, gpu_ns = 0;
   for (const auto& [key, stats] : run.launches) {
-    KeyQuantities& quantities = keys.emplace_back(ReadSampled(reader, sampled, stats));
-    if (expected) ApplyExpected(key, *expected, quantities);
-    AddLeastTimes(report->machine, quantities.sums);
-    if (usual) AddUsual(key, stats, *usual, &quantities.sums);
-    times.push_back(quantities.sums.time_ns());
+    times.push_back(keys.Read(key, stats).sums.time_ns());
     launches += static_cast<double>(stats.launches);
     gpu_ns += times.back();
   }
   report->launch_floor_ns = options.launch_floor_ns;
   report->launch_interval =
       IntervalOf(*report, launches, gpu_ns, options.host_ns_per_launch, options.launch_floor_ns);
-  const std::vector<bool> waited_for = AddLaunchWaits(run, times, report);
-  for (size_t i = 0; i < keys.size(); ++i) AddBoundTime(waited_for[i], keys[i].sums);
-  return keys;
+  return AddLaunchWaits(run, times, report);
 }
 
-Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const SampledRun& sampled,
+Folding FoldLaunches(const KeyQuantitiesOfRun& keys, const std::vector<bool>& waited_for, const Run& run,
                      const FoldOptions& options, FactCollector* facts) {
   Folding folding(run.tier);
   const By by = options.by;
   const bool by_layer = by == By::kLayer || by == By::kClass;
   absl::flat_hash_map<const LayerInfo*, std::string> groups;  // that were made already
-  auto of_key = keys.begin();
+  size_t place = 0;
   for (const auto& [key, stats] : run.launches) {
-    KeyQuantities& quantities = *of_key++;
+    KeyQuantities quantities = keys.Read(key, stats);
+    AddBoundTime(waited_for[place++], quantities.sums);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();
@@ -410,7 +419,7 @@ Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const Samp
       into.Add(quantities);
       if (!caller.empty()) into.caller_ns[caller] += time_ns;
       AddKernels(of_key, &into);
-      sampled.Add(of_key, &into.series);
+      keys.sampled.Add(of_key, &into.series);
     };
     LayerNames names{FirstParts(key.layer.path, options.depth), {}};
     if (by_layer) {
@@ -521,8 +530,9 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const std::optional<ExpectedTimes> usual = UsualModelOf(run, machine.name, calibration);
   if (expected) report.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
   FactCollector facts(run, machine, expected ? &*expected : nullptr);
-  const Folding folding =
-      FoldLaunches(ReadKeys(profile, run, sampled, expected, usual, options, &report), run, sampled, options, &facts);
+  const KeyQuantitiesOfRun keys{machine, sampled, {profile.metrics, chip, run.key.source}, expected, usual};
+  const std::vector<bool> waited_for = FindLaunchWaits(run, keys, options, &report);
+  const Folding folding = FoldLaunches(keys, waited_for, run, options, &facts);
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),
                                   [](const auto& one) { return one.first.phase == Phase::kEval; });
