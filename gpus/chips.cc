@@ -178,11 +178,6 @@ double FlopPerTensorInstruction(std::string_view chip) noexcept {
   return known != nullptr ? known->flop_per_tensor_instruction : 0;
 }
 
-double LegacyTensorPathShare(std::string_view chip) noexcept {
-  const Chip* const known = FindChip(chip);
-  return known != nullptr ? known->legacy_share : 1;
-}
-
 TensorPaths TensorPathNames(std::string_view chip) noexcept {
   const Chip* const known = FindChip(chip);
   return known != nullptr ? known->paths : TensorPaths{};

@@ -43,7 +43,8 @@ struct Chip {
   // The data sheets give the tensor cores' peaks at a clock of their own; FP64's are at the scalar one.
   bool tensor_clock = false;
   TensorPaths paths = {};
-  double legacy_share = 1;                 // the legacy path's peak relative to its own
+  // The legacy path's peak relative to its own: kernels built for older chips cannot pass this share of the roof.
+  double legacy_share = 1;
   double flop_per_tensor_instruction = 0;  // 0: instructions of several sizes share a counter
   // Limits of a launch: shared memory of an SM and the most that a block may ask for, in bytes; resident threads and
   // blocks of an SM.
@@ -78,10 +79,6 @@ std::string_view PlainSpelling(std::string_view metric) noexcept;
 // The x512 rule of older rooflines: tensor instructions times 512. Right on GV100 only (its HMMA.884 does 512 FLOP a
 // warp instruction); 0 for every other chip, where the same counter stands for instructions of several sizes.
 double FlopPerTensorInstruction(std::string_view chip) noexcept;
-
-// Peak of GH100's legacy mma.sync path relative to wgmma, and of GB100's to tcgen05: kernels built for older chips
-// cannot pass this share of the tensor roof. 1 for chips with one path.
-double LegacyTensorPathShare(std::string_view chip) noexcept;
 
 // Returns empty names for a chip with one path, and for one that is not known.
 TensorPaths TensorPathNames(std::string_view chip) noexcept;

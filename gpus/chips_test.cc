@@ -122,7 +122,6 @@ TEST(Chips, OfComputeCapability) {
 TEST(Chips, UnknownOnesHaveNothing) {
   EXPECT_TRUE(FlopFormula("XX100").empty());
   EXPECT_TRUE(FlopFormula("").empty());
-  EXPECT_EQ(LegacyTensorPathShare("XX100"), 1);
   EXPECT_EQ(FlopPerTensorInstruction("XX100"), 0);
   EXPECT_EQ(FlopPerTensorInstruction("GV100"), 512);
   EXPECT_TRUE(TensorPathNames("XX100").legacy.empty());

@@ -92,7 +92,7 @@ struct FlopTerm {
   // A term of the metric set that stands for FLOP on 2:4 sparse operands. It is no executed arithmetic in the dense
   // sense; alarm R011 expects it to be 0.
   bool sparse = false;
-  // Counted over the legacy mma.sync path of a chip that has a faster one (chips.h, LegacyTensorPathShare).
+  // Counted over the legacy mma.sync path of a chip that has a faster one (chips.h, Chip::legacy_share).
   bool legacy_path = false;
 };
 

@@ -138,7 +138,6 @@ TEST(Roofline, BothTensorPathsOfAUsedPrecisionAreLabelled) {
                             .path = std::move(path),
                             .peak_flop_per_s = peak,
                             .bytes_per_s = 3350e9,
-                            .ridge_flop_per_byte = peak / 3350e9,
                             .used = used});
   };
   report.roofs.clear();

@@ -1,8 +1,8 @@
 // File: accumulator.h
 //
-// An Accumulator is a Profile that is being added up from many traces. Ranks of a job repeat the same names, layers
-// and launch keys. Here a text is looked up once for each trace and is a number from then on, so that adding a trace
-// costs a look-up for each of its keys, and no copy of what is known already.
+// An Accumulator is a Profile that is being added up from many traces, whose ranks repeat the same names, layers and
+// launch keys. A text is looked up once for each trace and is a number from then on, so that adding a trace costs a
+// look-up for each of its keys, and no copy of what is known already.
 //
 //   Accumulator sum;
 //   for (each trace) std::move(applier).AddTo(&sum);       (cli/trace/apply/apply.h)

@@ -1,8 +1,7 @@
 // File: limit.h
 //
-// Bounds what a report may hold. A trace of a few megabytes can name a hundred thousand kinds of run, or a kernel by
-// a text of megabytes, and each of them would be drawn, listed and repeated: outputs are bounded here, before they
-// are made, and say what was left out.
+// Bounds what a report may hold, because a trace of a few megabytes can name a hundred thousand kinds of run, or a
+// kernel by a text of megabytes. Outputs are bounded here, before they are made, and say what was left out.
 #ifndef RFINJECT_CLI_PROFILE_LIMIT_H_
 #define RFINJECT_CLI_PROFILE_LIMIT_H_
 

@@ -30,20 +30,12 @@ void MergeSmallest(std::vector<T>& into, std::vector<T> other, size_t kept, bool
   if (into.size() > kept) into.resize(kept);
 }
 
-// Adds a sorted map to another. Traces of one job have nearly the same keys, so both are walked side by side; a key
-// is searched for only after several that the other map lacks.
+// Adds a sorted map to another. Parts of one job have nearly the same keys, so both are walked side by side.
 template <typename Map, typename Add>
 void MergeSorted(Map& into, Map& other, Add add) {
-  constexpr int kSteps = 8;
   auto at = into.begin();
   for (auto& [key, value] : other) {
-    for (int step = 0; at != into.end() && at->first < key; ++step) {
-      if (step == kSteps) {
-        at = into.lower_bound(key);
-        break;
-      }
-      ++at;
-    }
+    while (at != into.end() && at->first < key) ++at;
     if (at != into.end() && !(key < at->first)) {
       add(at->second, value);
     } else {

@@ -1,8 +1,8 @@
 // File: step_durations.h
 //
-// Finds out what the durations of all steps of a process say about the few that are sampled. A sample in a hundred
-// steps cannot tell whether the steps remember one another (a clock that sinks as the GPU gets warm, two clock
-// states), because it is made of too few; but every step's duration is in the trace. It is pure.
+// Finds out what the durations of all steps of a process say about the few that are sampled. Few samples cannot tell
+// whether the steps remember one another (a clock that sinks as the GPU gets warm, two clock states), but every
+// step's duration is in the trace.
 #ifndef RFINJECT_CLI_PROFILE_STEP_DURATIONS_H_
 #define RFINJECT_CLI_PROFILE_STEP_DURATIONS_H_
 

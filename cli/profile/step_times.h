@@ -1,6 +1,6 @@
 // File: step_times.h
 //
-// How long the steps of a rank took by the clock, and what took the time (wire/step_times.h). It is pure.
+// How long the steps of a rank took by the clock, and what took the time (wire/step_times.h).
 #ifndef RFINJECT_CLI_PROFILE_STEP_TIMES_H_
 #define RFINJECT_CLI_PROFILE_STEP_TIMES_H_
 
@@ -19,8 +19,7 @@ using wire::Spread;
 // The times of steps that were not armed. What was not watched has no durations. Older traces, where steps are left
 // as sums only, have no own_ns and no launch_gap_ns.
 struct StepTimes : trace::RankSteps {
-  using Step = wire::StepTime;
-  void Add(const Step& step) { wire::AddStepTime(step, this); }
+  void Add(const wire::StepTime& step) { wire::AddStepTime(step, this); }
   void Merge(const StepTimes& other) { trace::Merge(other, this); }
   // How many codes all of them have.
   size_t places() const {

@@ -1,6 +1,6 @@
 // File: two_clusters.h
 //
-// TwoClusters tells whether values are of two kinds, such as the durations of short and of long steps. It is pure.
+// TwoClusters tells whether values are of two kinds, such as the durations of short and of long steps.
 #ifndef RFINJECT_CLI_PROFILE_TWO_CLUSTERS_H_
 #define RFINJECT_CLI_PROFILE_TWO_CLUSTERS_H_
 

@@ -14,7 +14,7 @@ namespace rfinject::cli {
 void AddLeastTimes(const Machine& machine, Sums& sums);
 
 // Says what holds back one launch key, whose least times must be set: launching where the GPU waits for its launches
-// (launch_waits.h), so that a step would be no shorter without their work; else bytes, arithmetic or a link.
+// (launch_waits.h); else bytes, arithmetic or a link.
 void AddBoundTime(bool waited_for, Sums& sums);
 
 }  // namespace rfinject::cli

@@ -7,6 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/report/layer_group.h"
+#include "cli/report/picture_data.h"
 #include "cli/report/roofs.h"
 #include "cli/report/theory.h"
 
@@ -17,112 +19,68 @@ namespace {
 Cell Ratio(double value, double divisor) { return divisor > 0 ? Cell{value} : Cell{}; }
 // What follows from the roofs has no value where the machine's roofs are not known.
 Cell OfRoofs(const ReportRow& at, Cell value) { return at.report.machine.name.empty() ? Cell{} : value; }
-// The amount of a step; where the number of steps is not known, that of the whole run.
-double PerStep(const ReportRow& at, double value) {
-  return at.report.steps > 0 ? value / static_cast<double>(at.report.steps) : value;
-}
 
 constexpr auto kIdentity = std::to_array<ReportColumn>({
-    {{.name = "model",
-      .help = "Class name of the root module; empty for what ran in no layer.",
-      .title = "Model",
-      .kind = Kind::kText},
+    {TextColumn("model", "Class name of the root module; empty for what ran in no layer.", "Model"),
      [](const ReportRow& at) { return TextCell(at.row.model); }},
-    {{.name = "phase",
-      .help = "forward, backward, recompute, optimizer, eval, data, communication or other; empty where the row is "
-              "of several.",
-      .title = "Phase",
-      .kind = Kind::kText},
+    {TextColumn("phase",
+                "forward, backward, recompute, optimizer, eval, data, communication or other; empty where the row is "
+                "of several.",
+                "Phase"),
      [](const ReportRow& at) { return TextCell(PhaseName(at.row.phase)); }},
-    {{.name = "layer",
-      .help = "Qualified name of the module; the root's is empty.",
-      .title = "Layer",
-      .kind = Kind::kText},
+    {TextColumn("layer", "Qualified name of the module; the root's is empty.", "Layer"),
      [](const ReportRow& at) {
        // The root's own path is the empty one, which is not the same as none.
        const bool kept = at.report.by == By::kLayer || at.report.by == By::kKernel;
        return kept && !at.row.model.empty() ? Cell{at.row.layer} : TextCell(at.row.layer);
      }},
-    {{.name = "layer_group",
-      .help = "The layers that are like this one: class, window, channels or features.",
-      .title = "Group",
-      .kind = Kind::kText},
+    {TextColumn("layer_group", "The layers that are like this one: class, window, channels or features.", "Group"),
      [](const ReportRow& at) { return TextCell(at.row.group); }},
-    {{.name = "layers",
-      .help = "How many layers the row adds up; of rows by class.",
-      .title = "Layers",
-      .kind = Kind::kCount},
+    {CountColumn("layers", "How many layers the row adds up; of rows by class.", "Layers"),
      [](const ReportRow& at) { return KnownCount(at.row.layers); }},
-    {{.name = "op", .help = "The ATen operator's name.", .title = "Operator", .kind = Kind::kText},
+    {TextColumn("op", "The ATen operator's name.", "Operator"),
      [](const ReportRow& at) { return TextCell(at.row.op); }},
-    {{.name = "kernel", .help = "The GPU function's name.", .title = "Kernel", .kind = Kind::kText},
+    {TextColumn("kernel", "The GPU function's name.", "Kernel"),
      [](const ReportRow& at) { return TextCell(at.row.kernel); }},
-    {{.name = "signature",
-      .help = "Types and shapes of an estimated kernel's operands; :nhwc or :nchw where a convolution or batch norm "
-              "is not in the usual memory format (channels last for halves, channels first for all else).",
-      .title = "Signature",
-      .kind = Kind::kText},
+    {TextColumn(
+         "signature",
+         "Types and shapes of an estimated kernel's operands; :nhwc or :nchw where a convolution or batch norm "
+         "is not in the usual memory format (channels last for halves, channels first for all else).",
+         "Signature"),
      [](const ReportRow& at) { return TextCell(at.row.signature); }},
-    {{.name = "line", .help = "Line of the program that called, file:line.", .title = "Line", .kind = Kind::kText},
+    {TextColumn("line", "Line of the program that called, file:line.", "Line"),
      [](const ReportRow& at) { return TextCell(at.row.line); }},
-    {{.name = "function",
-      .help = "Function of the program that this line is in.",
-      .title = "Function",
-      .kind = Kind::kText},
+    {TextColumn("function", "Function of the program that this line is in.", "Function"),
      [](const ReportRow& at) { return TextCell(at.row.function); }},
-    {{.name = "class", .help = "Class name of the layer.", .title = "Class", .kind = Kind::kText},
+    {TextColumn("class", "Class name of the layer.", "Class"),
      [](const ReportRow& at) { return TextCell(at.row.class_name); }},
-    {{.name = "input_shape", .help = "Type and shape of the layer's input.", .title = "Input", .kind = Kind::kText},
+    {TextColumn("input_shape", "Type and shape of the layer's input.", "Input"),
      [](const ReportRow& at) { return TextCell(at.row.input_shape); }},
-    {{.name = "output_shape",
-      .help = "Type and shape of the layer's output.",
-      .title = "Output",
-      .kind = Kind::kText},
+    {TextColumn("output_shape", "Type and shape of the layer's output.", "Output"),
      [](const ReportRow& at) { return TextCell(at.row.output_shape); }},
-    {{.name = "parameters",
-      .help = "Parameters of the layer itself; of rows by model, of the whole model.",
-      .title = "Parameters",
-      .kind = Kind::kCount},
+    {CountColumn("parameters", "Parameters of the layer itself; of rows by model, of the whole model.", "Parameters"),
      [](const ReportRow& at) { return Cell{at.row.parameters}; }},
-    {{.name = "parameter_bytes",
-      .help = "Bytes of these parameters.",
-      .title = "Parameters, bytes",
-      .kind = Kind::kUnit,
-      .unit = "B"},
+    {UnitColumn("parameter_bytes", "B", "Bytes of these parameters.", "Parameters, bytes"),
      [](const ReportRow& at) { return Cell{at.row.parameter_bytes}; }},
-    {{.name = "input_bytes",
-      .help = "Bytes of the input shape.",
-      .title = "Input, bytes",
-      .kind = Kind::kUnit,
-      .unit = "B"},
+    {UnitColumn("input_bytes", "B", "Bytes of the input shape.", "Input, bytes"),
      [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.input_shape)); }},
-    {{.name = "output_bytes",
-      .help = "Bytes of the output shape.",
-      .title = "Output, bytes",
-      .kind = Kind::kUnit,
-      .unit = "B"},
+    {UnitColumn("output_bytes", "B", "Bytes of the output shape.", "Output, bytes"),
      [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.output_shape)); }},
 });
 
 // Sums that quantity.h does not hold as they are.
-constexpr ReportColumn kLaunches = {{.name = "launches",
-                                     .help = "Kernel launches over all measured steps.",
-                                     .title = "Launches, all steps",
-                                     .kind = Kind::kCount,
-                                     .additive = true},
-                                    [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
-constexpr auto kBelow = std::to_array<ReportColumn>({
-    {{.name = "kernel_launches",
-      .help = "Of an estimate on a virtual GPU: launches of PyTorch's and the stand-ins' kernels below the row's "
-              "operators, over all measured steps; not of those in a CUDA graph.",
-      .title = "Kernels launched, all steps",
-      .kind = Kind::kCount,
-      .additive = true},
+constexpr auto kLaunches = std::to_array<ReportColumn>({
+    {CountColumn("launches", "Kernel launches over all measured steps.", "Launches, all steps").Additive(),
+     [](const ReportRow& at) { return Cell{at.row.sums.launches}; }},
+    {CountColumn("kernel_launches",
+                 "Of an estimate on a virtual GPU: launches of PyTorch's and the stand-ins' kernels below the row's "
+                 "operators, over all measured steps; not of those in a CUDA graph.",
+                 "Kernels launched, all steps")
+         .Additive(),
      [](const ReportRow& at) { return KnownCount(at.row.kernel_launches); }},
-    {{.name = "kernels",
-      .help = "The same by the kernel's short name: \"vectorized_elementwise_kernel<FillFunctor> 12\", most first.",
-      .title = "Kernels below",
-      .kind = Kind::kText},
+    {TextColumn("kernels",
+                "The same by the kernel's short name: \"vectorized_elementwise_kernel<FillFunctor> 12\", most first.",
+                "Kernels below"),
      [](const ReportRow& at) {
        std::string text;
        for (const auto& [name, launches] : at.row.kernels) {
@@ -132,20 +90,14 @@ constexpr auto kBelow = std::to_array<ReportColumn>({
      }},
 });
 constexpr ReportColumn kFlop = {
-    {.name = "flop",
-     .help = "Executed FLOP of all precisions, 2 for a multiply-add, over all measured steps.",
-     .title = "FLOP",
-     .kind = Kind::kUnit,
-     .unit = "FLOP",
-     .additive = true},
+    UnitColumn("flop", "FLOP", "Executed FLOP of all precisions, 2 for a multiply-add, over all measured steps.",
+               "FLOP")
+        .Additive(),
     [](const ReportRow& at) { return Cell{at.row.sums.total_flop()}; }};
 constexpr ReportColumn kLegacyFlop = {
-    {.name = "flop_mma_tc",
-     .help = "Of the FLOP, those over the older tensor path of Hopper and Blackwell (mma).",
-     .title = "FLOP over the mma path",
-     .kind = Kind::kUnit,
-     .unit = "FLOP",
-     .additive = true},
+    UnitColumn("flop_mma_tc", "FLOP", "Of the FLOP, those over the older tensor path of Hopper and Blackwell (mma).",
+               "FLOP over the mma path")
+        .Additive(),
     [](const ReportRow& at) { return KnownCell(at.row.sums.total_legacy_flop()); }};
 
 template <size_t kIndex>
@@ -166,291 +118,174 @@ Cell QuantityCell(const ReportRow& at) {
 }
 
 constexpr auto kFollowing = std::to_array<ReportColumn>({
-    {{.name = "time_share",
-      .help = "The row's part of the run's GPU time.",
-      .title = "Time share",
-      .kind = Kind::kShare,
-      .additive = true},
+    {ShareColumn("time_share", "The row's part of the run's GPU time.", "Time share").Additive(),
      [](const ReportRow& at) { return Ratio(at.row.time_share, at.row.sums.time_ns()); }},
-    {{.name = "time_ci95_relative",
-      .help = "Half the 95 % interval of the time over the time; empty for estimates.",
-      .title = "Time ±, 95 %",
-      .kind = Kind::kShare},
+    {ShareColumn("time_ci95_relative", "Half the 95 % interval of the time over the time; empty for estimates.",
+                 "Time ±, 95 %"),
      [](const ReportRow& at) { return KnownCell(at.row.time.relative); }},
-    {{.name = "time_interval",
-      .help = "How that interval was made, or why there is none.",
-      .title = "Time's interval",
-      .kind = Kind::kText},
+    {TextColumn("time_interval", "How that interval was made, or why there is none.", "Time's interval"),
      [](const ReportRow& at) { return TextCell(TrustName(at.row.time.trust)); }},
-    {{.name = "time_interval_lacks_share",
-      .help = "Part of the time whose spread was not measured.",
-      .title = "Time without spread",
-      .kind = Kind::kShare},
+    {ShareColumn("time_interval_lacks_share", "Part of the time whose spread was not measured.",
+                 "Time without spread"),
      [](const ReportRow& at) { return KnownCell(at.row.time.lacks); }},
-    {{.name = "time_step_spread_relative",
-      .help = "Spread of the time of one step over the time of a step.",
-      .title = "Time, spread of a step",
-      .kind = Kind::kShare},
+    {ShareColumn("time_step_spread_relative", "Spread of the time of one step over the time of a step.",
+                 "Time, spread of a step"),
      [](const ReportRow& at) { return KnownCell(at.row.time.spread); }},
-    {{.name = "time_step_p95_ns",
-      .help = "Time that 95 % of the sampled steps stayed below.",
-      .title = "Time, p95 of a step",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
+    {UnitColumn("time_step_p95_ns", "ns", "Time that 95 % of the sampled steps stayed below.", "Time, p95 of a step"),
      [](const ReportRow& at) { return KnownCell(at.row.time.p95); }},
-    {{.name = "dram_bytes_ci95_relative",
-      .help = "Half the 95 % interval of the DRAM bytes over the bytes.",
-      .title = "Bytes ±, 95 %",
-      .kind = Kind::kShare},
+    {ShareColumn("dram_bytes_ci95_relative", "Half the 95 % interval of the DRAM bytes over the bytes.",
+                 "Bytes ±, 95 %"),
      [](const ReportRow& at) { return KnownCell(at.row.bytes.relative); }},
-    {{.name = "dram_bytes_interval",
-      .help = "How that interval was made, or why there is none.",
-      .title = "Bytes' interval",
-      .kind = Kind::kText},
+    {TextColumn("dram_bytes_interval", "How that interval was made, or why there is none.", "Bytes' interval"),
      [](const ReportRow& at) { return TextCell(TrustName(at.row.bytes.trust)); }},
-    {{.name = "dram_bytes_interval_lacks_share",
-      .help = "Part of the bytes whose spread was not measured.",
-      .title = "Bytes without spread",
-      .kind = Kind::kShare},
+    {ShareColumn("dram_bytes_interval_lacks_share", "Part of the bytes whose spread was not measured.",
+                 "Bytes without spread"),
      [](const ReportRow& at) { return KnownCell(at.row.bytes.lacks); }},
-    {{.name = "oi_flop_per_byte",
-      .help = "Operational intensity: FLOP over DRAM bytes.",
-      .title = "OI",
-      .unit = "FLOP/B",
-      .of_counters = true},
+    {PlainColumn("oi_flop_per_byte", "Operational intensity: FLOP over DRAM bytes.", "OI", "FLOP/B").OfCounters(),
      [](const ReportRow& at) { return Ratio(at.row.derived.oi_flop_per_byte, at.row.sums.dram_bytes()); }},
-    {{.name = "oi_l2_flop_per_byte", .help = "FLOP over L2 bytes.", .title = "OI of L2", .unit = "FLOP/B"},
+    {PlainColumn("oi_l2_flop_per_byte", "FLOP over L2 bytes.", "OI of L2", "FLOP/B"),
      [](const ReportRow& at) { return Ratio(at.row.derived.oi_l2_flop_per_byte, at.row.sums.l2_bytes()); }},
-    {{.name = "oi_l1_flop_per_byte", .help = "FLOP over L1 bytes.", .title = "OI of L1", .unit = "FLOP/B"},
+    {PlainColumn("oi_l1_flop_per_byte", "FLOP over L1 bytes.", "OI of L1", "FLOP/B"),
      [](const ReportRow& at) { return Ratio(at.row.derived.oi_l1_flop_per_byte, at.row.sums.l1_bytes()); }},
-    {{.name = "performance_flop_per_s",
-      .help = "FLOP over GPU time.",
-      .title = "Performance",
-      .kind = Kind::kUnit,
-      .unit = "FLOP/s",
-      .of_counters = true},
+    {UnitColumn("performance_flop_per_s", "FLOP/s", "FLOP over GPU time.", "Performance").OfCounters(),
      [](const ReportRow& at) { return Ratio(at.row.derived.performance_flop_per_s, at.row.sums.time_ns()); }},
-    {{.name = "bandwidth_bytes_per_s",
-      .help = "DRAM bytes over GPU time.",
-      .title = "DRAM bandwidth",
-      .kind = Kind::kUnit,
-      .unit = "B/s",
-      .of_counters = true},
+    {UnitColumn("bandwidth_bytes_per_s", "B/s", "DRAM bytes over GPU time.", "DRAM bandwidth").OfCounters(),
      [](const ReportRow& at) { return Ratio(at.row.derived.bandwidth_bytes_per_s, at.row.sums.time_ns()); }},
     // The cycles of the counters' pass over the time of the same kernels without: what the clock was near. Far below
     // the datasheet's boost clock, the GPU was hot or its power was capped.
-    {{.name = "gpu_clock_hz",
-      .help = "Cycles of the graphics clock over the time of the kernels that were counted.",
-      .title = "GPU clock",
-      .kind = Kind::kUnit,
-      .unit = "Hz"},
+    {UnitColumn("gpu_clock_hz", "Hz", "Cycles of the graphics clock over the time of the kernels that were counted.",
+                "GPU clock"),
      [](const ReportRow& at) {
        const Sums& sums = at.row.sums;
        return KnownCell(
            sums.time_with_counters_ns() > 0 ? sums[Quantity::kGpuCycles] * 1e9 / sums.time_with_counters_ns() : 0);
      }},
-    {{.name = "attainable_flop_per_s",
-      .help = "FLOP over the least time that the roofs allow.",
-      .title = "Attainable",
-      .kind = Kind::kUnit,
-      .unit = "FLOP/s"},
+    {UnitColumn("attainable_flop_per_s", "FLOP/s", "FLOP over the least time that the roofs allow.", "Attainable"),
      [](const ReportRow& at) { return Ratio(at.row.derived.attainable_flop_per_s, at.row.sums.least_ns()); }},
-    {{.name = "attainable_share",
-      .help = "Least time over GPU time: 1 is at the roof.",
-      .title = "Of roof",
-      .kind = Kind::kShare},
+    {ShareColumn("attainable_share", "Least time over GPU time: 1 is at the roof.", "Of roof"),
      [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.attainable_share, at.row.sums.time_ns())); }},
-    {{.name = "slack_ns",
-      .help = "GPU time less the least time, over all measured steps.",
-      .title = "Slack, all steps",
-      .kind = Kind::kUnit,
-      .unit = "ns",
-      .additive = true},
+    {UnitColumn("slack_ns", "ns", "GPU time less the least time, over all measured steps.", "Slack, all steps")
+         .Additive(),
      [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.slack_ns, at.row.sums.time_ns())); }},
-    {{.name = "bound",
-      .help = "What keeps most of the time from being shorter: launch, memory, compute, PCIe or NVLink.",
-      .title = "Bound by",
-      .kind = Kind::kText,
-      .of_roofs = true},
+    {TextColumn("bound", "What keeps most of the time from being shorter: launch, memory, compute, PCIe or NVLink.",
+                "Bound by")
+         .OfRoofs(),
      [](const ReportRow& at) {
        return at.row.sums.least_ns() > 0 ? TextCell(BoundName(at.row.derived.bound)) : Cell{};
      }},
-    {{.name = "executed_flop_per_model_flop", .help = "Executed FLOP over model FLOP.", .title = "FLOP / model FLOP"},
+    {PlainColumn("executed_flop_per_model_flop", "Executed FLOP over model FLOP.", "FLOP / model FLOP"),
      [](const ReportRow& at) { return Ratio(at.row.derived.executed_over_model, at.row.sums.model_flop()); }},
-    {{.name = "flop_reason", .help = "What explains that ratio.", .title = "FLOP explained by", .kind = Kind::kText},
+    {TextColumn("flop_reason", "What explains that ratio.", "FLOP explained by"),
      [](const ReportRow& at) { return TextCell(ReasonOf(at.row)); }},
-    {{.name = "dram_bytes_per_compulsory_byte",
-      .help = "DRAM bytes over compulsory bytes.",
-      .title = "DRAM / compulsory bytes"},
+    {PlainColumn("dram_bytes_per_compulsory_byte", "DRAM bytes over compulsory bytes.", "DRAM / compulsory bytes"),
      [](const ReportRow& at) { return Ratio(at.row.derived.dram_over_compulsory, at.row.sums.compulsory_bytes()); }},
-    {{.name = "counters_of",
-      .help = "\"layer\" where FLOP and bytes were counted for the layer as a whole and are an equal share a launch "
-              "here.",
-      .title = "FLOP and bytes of",
-      .kind = Kind::kText},
+    {TextColumn(
+         "counters_of",
+         "\"layer\" where FLOP and bytes were counted for the layer as a whole and are an equal share a launch "
+         "here.",
+         "FLOP and bytes of"),
      [](const ReportRow& at) { return TextCell(at.row.counters_shared ? "layer" : ""); }},
     // A step's, for people; CSV and JSON have the sums and the steps.
-    {{.name = "launches_per_step",
-      .help = "Kernel launches of a step.",
-      .title = "Launches a step",
-      .kind = Kind::kCount,
-      .data = false},
-     [](const ReportRow& at) { return Cell{PerStep(at, static_cast<double>(at.row.sums.launches))}; }},
-    {{.name = "time_per_step_ns",
-      .help = "GPU time of a step.",
-      .title = "GPU time a step",
-      .kind = Kind::kUnit,
-      .unit = "ns",
-      .additive = true,
-      .data = false},
-     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.time_ns())); }},
-    {{.name = "ideal_time_per_step_ns",
-      .help = "Least time of a step that the datasheet allows.",
-      .kind = Kind::kUnit,
-      .unit = "ns",
-      .data = false},
-     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.ideal_ns())); }},
-    {{.name = "usual_time_per_step_ns",
-      .help = "Of a recording: the time that a step's operators are expected to take on this GPU.",
-      .kind = Kind::kUnit,
-      .unit = "ns",
-      .data = false},
-     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums[Quantity::kUsualTime])); }},
-    {{.name = "measured_over_usual",
-      .help = "Of a recording: the time of its operators over what they usually take on this GPU.",
-      .data = false},
+    {CountColumn("launches_per_step", "Kernel launches of a step.", "Launches a step").ShownOnly(),
+     [](const ReportRow& at) { return Cell{PerStep(at.report, static_cast<double>(at.row.sums.launches))}; }},
+    {UnitColumn("time_per_step_ns", "ns", "GPU time of a step.", "GPU time a step").Additive().ShownOnly(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.time_ns())); }},
+    {UnitColumn("ideal_time_per_step_ns", "ns", "Least time of a step that the datasheet allows.").ShownOnly(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.ideal_ns())); }},
+    {UnitColumn("usual_time_per_step_ns", "ns",
+                "Of a recording: the time that a step's operators are expected to take on this GPU.")
+         .ShownOnly(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums[Quantity::kUsualTime])); }},
+    {PlainColumn("measured_over_usual",
+                 "Of a recording: the time of its operators over what they usually take on this GPU.")
+         .ShownOnly(),
      [](const ReportRow& at) {
        const double usual = at.row.sums[Quantity::kUsualTime];
        return Ratio(at.row.sums[Quantity::kTimeWithUsual] / usual, usual);
      }},
-    {{.name = "flop_per_step",
-      .help = "Executed FLOP of a step.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP",
-      .data = false,
-      .of_counters = true},
-     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.total_flop())); }},
-    {{.name = "dram_bytes_per_step",
-      .help = "DRAM bytes of a step.",
-      .kind = Kind::kUnit,
-      .unit = "B",
-      .data = false,
-      .of_counters = true},
-     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.dram_bytes())); }},
-    {{.name = "model_flop_per_step",
-      .help = "Model FLOP of a step.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP",
-      .data = false},
-     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.model_flop())); }},
-    {{.name = "compulsory_bytes_per_step",
-      .help = "Compulsory bytes of a step.",
-      .kind = Kind::kUnit,
-      .unit = "B",
-      .data = false},
-     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.compulsory_bytes())); }},
-    {{.name = "slack_per_step_ns",
-      .help = "GPU time less the least time, of a step.",
-      .title = "Slack a step",
-      .kind = Kind::kUnit,
-      .unit = "ns",
-      .additive = true,
-      .data = false},
-     [](const ReportRow& at) { return OfRoofs(at, PerStep(at, at.row.derived.slack_ns)); }},
+    {UnitColumn("flop_per_step", "FLOP", "Executed FLOP of a step.").ShownOnly().OfCounters(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.total_flop())); }},
+    {UnitColumn("dram_bytes_per_step", "B", "DRAM bytes of a step.").ShownOnly().OfCounters(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.dram_bytes())); }},
+    {UnitColumn("model_flop_per_step", "FLOP", "Model FLOP of a step.").ShownOnly(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.model_flop())); }},
+    {UnitColumn("compulsory_bytes_per_step", "B", "Compulsory bytes of a step.").ShownOnly(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.compulsory_bytes())); }},
+    {UnitColumn("slack_per_step_ns", "ns", "GPU time less the least time, of a step.", "Slack a step")
+         .Additive()
+         .ShownOnly(),
+     [](const ReportRow& at) { return OfRoofs(at, PerStep(at.report, at.row.derived.slack_ns)); }},
     // Where no least time is known, nothing can be won.
-    {{.name = "attained_share",
-      .help = "Least time over GPU time: 1 is at the roof.",
-      .kind = Kind::kShare,
-      .data = false,
-      .of_roofs = true},
+    {ShareColumn("attained_share", "Least time over GPU time: 1 is at the roof.").ShownOnly().OfRoofs(),
      [](const ReportRow& at) { return at.row.sums.least_ns() > 0 ? Cell{at.row.derived.attainable_share} : Cell{}; }},
-    {{.name = "to_win_per_step_ns",
-      .help = "GPU time less the least time, of a step.",
-      .kind = Kind::kUnit,
-      .unit = "ns",
-      .data = false,
-      .of_roofs = true},
+    {UnitColumn("to_win_per_step_ns", "ns", "GPU time less the least time, of a step.").ShownOnly().OfRoofs(),
      [](const ReportRow& at) {
-       return at.row.sums.least_ns() > 0 ? Cell{PerStep(at, at.row.derived.slack_ns)} : Cell{};
+       return at.row.sums.least_ns() > 0 ? Cell{PerStep(at.report, at.row.derived.slack_ns)} : Cell{};
      }},
 });
 
 template <size_t... kIndices>
-std::vector<ReportColumn> QuantityColumns(std::index_sequence<kIndices...>) {
-  std::vector<ReportColumn> columns;
+void AddQuantities(std::index_sequence<kIndices...>, std::vector<ReportColumn>* columns) {
   const auto add = [&](const QuantityInfo& quantity, Cell (*value)(const ReportRow&)) {
+    if (quantity.id == Quantity::kFlop) columns->push_back(kFlop);
+    if (quantity.id == Quantity::kModelFlop) columns->push_back(kLegacyFlop);
     if (quantity.name.empty()) return;
-    columns.push_back({{.name = quantity.name,
-                        .help = quantity.help,
-                        .title = quantity.title,
-                        .kind = Kind::kUnit,
-                        .unit = quantity.unit,
-                        .additive = true},
-                       value});
+    const ColumnInfo info = UnitColumn(quantity.name, quantity.unit, quantity.help, quantity.title);
+    columns->push_back({info.Additive(), value});
   };
   (add(AllQuantities()[kIndices], QuantityCell<kIndices>), ...);
-  return columns;
 }
 
 std::vector<ReportColumn> MakeColumns() {
   std::vector<ReportColumn> columns(kIdentity.begin(), kIdentity.end());
-  columns.push_back(kLaunches);
-  columns.insert(columns.end(), kBelow.begin(), kBelow.end());
-  for (const ReportColumn& column : QuantityColumns(std::make_index_sequence<kQuantityCount>())) {
-    if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kFlop)].name) columns.push_back(kFlop);
-    if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kModelFlop)].name) {
-      columns.push_back(kLegacyFlop);
-    }
-    columns.push_back(column);
-  }
+  columns.insert(columns.end(), kLaunches.begin(), kLaunches.end());
+  AddQuantities(std::make_index_sequence<kQuantityCount>(), &columns);
   columns.insert(columns.end(), kFollowing.begin(), kFollowing.end());
   return columns;
 }
 
+template <typename RowAt>
+RowSet Rows(size_t size, const RowAt& row_at) {
+  RowSet set{.size = size, .columns = {}};
+  Append(ReportColumns(), row_at, &set);
+  return set;
+}
+
 constexpr auto kRoofColumns = std::to_array<ColumnOf<RoofLine>>({
-    {{.name = "label", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{RoofTitleAndRate(roof)}; }},
-    {{.name = "precision", .kind = Kind::kText},
+    {TextColumn("label"), [](const RoofLine& roof) { return Cell{RoofTitleAndRate(roof)}; }},
+    {TextColumn("precision"),
      [](const RoofLine& roof) {
        return roof.peak_flop_per_s > 0 ? TextCell(kPrecisionNames[static_cast<size_t>(roof.precision)]) : Cell{};
      }},
-    {{.name = "path", .kind = Kind::kText}, [](const RoofLine& roof) { return TextCell(roof.path); }},
-    {{.name = "level", .kind = Kind::kText},
-     [](const RoofLine& roof) { return TextCell(MemoryLevelName(roof.level)); }},
-    {{.name = "kind", .kind = Kind::kText}, [](const RoofLine& roof) { return TextCell(RoofKindName(roof.kind)); }},
-    {{.name = "peak_flop_per_s", .kind = Kind::kUnit, .unit = "FLOP/s"},
-     [](const RoofLine& roof) { return KnownCell(roof.peak_flop_per_s); }},
-    {{.name = "bytes_per_s", .kind = Kind::kUnit, .unit = "B/s"},
-     [](const RoofLine& roof) { return KnownCell(roof.bytes_per_s); }},
-    {{.name = "ridge_flop_per_byte", .unit = "FLOP/B"},
-     [](const RoofLine& roof) { return KnownCell(roof.ridge_flop_per_byte); }},
-    {{.name = "used"}, [](const RoofLine& roof) { return Cell{roof.used}; }},
+    {TextColumn("path"), [](const RoofLine& roof) { return TextCell(roof.path); }},
+    {TextColumn("level"), [](const RoofLine& roof) { return TextCell(MemoryLevelName(roof.level)); }},
+    {TextColumn("kind"), [](const RoofLine& roof) { return TextCell(RoofKindName(roof.kind)); }},
+    {UnitColumn("peak_flop_per_s", "FLOP/s"), [](const RoofLine& roof) { return KnownCell(roof.peak_flop_per_s); }},
+    {UnitColumn("bytes_per_s", "B/s"), [](const RoofLine& roof) { return KnownCell(roof.bytes_per_s); }},
+    {PlainColumn("ridge_flop_per_byte", "", "", "FLOP/B"),
+     [](const RoofLine& roof) { return KnownCell(RidgeOf(roof)); }},
+    {PlainColumn("used"), [](const RoofLine& roof) { return Cell{roof.used}; }},
 });
 
 constexpr auto kDeviceColumns = std::to_array<ColumnOf<DeviceInfo>>({
-    {{.name = "index", .kind = Kind::kCount}, [](const DeviceInfo& device) { return Cell{uint64_t{device.index}}; }},
-    {{.name = "name", .kind = Kind::kText}, [](const DeviceInfo& device) { return TextCell(device.name); }},
-    {{.name = "chip", .kind = Kind::kText}, [](const DeviceInfo& device) { return TextCell(device.chip); }},
-    {{.name = "uuid", .kind = Kind::kText}, [](const DeviceInfo& device) { return TextCell(device.uuid); }},
-    {{.name = "compute_capability", .kind = Kind::kText},
+    {CountColumn("index"), [](const DeviceInfo& device) { return Cell{uint64_t{device.index}}; }},
+    {TextColumn("name"), [](const DeviceInfo& device) { return TextCell(device.name); }},
+    {TextColumn("chip"), [](const DeviceInfo& device) { return TextCell(device.chip); }},
+    {TextColumn("uuid"), [](const DeviceInfo& device) { return TextCell(device.uuid); }},
+    {TextColumn("compute_capability"),
      [](const DeviceInfo& device) {
        return device.cc_major == 0 ? Cell{}
                                    : Cell{std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor)};
      }},
-    {{.name = "sm_count", .kind = Kind::kCount},
-     [](const DeviceInfo& device) { return KnownCount(device.sm_count); }},
-    {{.name = "sm_clock_khz", .kind = Kind::kCount},
-     [](const DeviceInfo& device) { return KnownCount(device.sm_clock_khz); }},
-    {{.name = "memory_clock_khz", .kind = Kind::kCount},
-     [](const DeviceInfo& device) { return KnownCount(device.memory_clock_khz); }},
-    {{.name = "memory_bus_bits", .kind = Kind::kCount},
-     [](const DeviceInfo& device) { return KnownCount(device.memory_bus_bits); }},
-    {{.name = "memory_bytes", .kind = Kind::kUnit, .unit = "B"},
-     [](const DeviceInfo& device) { return KnownCount(device.memory_bytes); }},
-    {{.name = "l2_bytes", .kind = Kind::kUnit, .unit = "B"},
-     [](const DeviceInfo& device) { return KnownCount(device.l2_bytes); }},
-    {{.name = "mig"}, [](const DeviceInfo& device) { return Cell{device.mig}; }},
+    {CountColumn("sm_count"), [](const DeviceInfo& device) { return KnownCount(device.sm_count); }},
+    {CountColumn("sm_clock_khz"), [](const DeviceInfo& device) { return KnownCount(device.sm_clock_khz); }},
+    {CountColumn("memory_clock_khz"), [](const DeviceInfo& device) { return KnownCount(device.memory_clock_khz); }},
+    {CountColumn("memory_bus_bits"), [](const DeviceInfo& device) { return KnownCount(device.memory_bus_bits); }},
+    {UnitColumn("memory_bytes", "B"), [](const DeviceInfo& device) { return KnownCount(device.memory_bytes); }},
+    {UnitColumn("l2_bytes", "B"), [](const DeviceInfo& device) { return KnownCount(device.l2_bytes); }},
+    {PlainColumn("mig"), [](const DeviceInfo& device) { return Cell{device.mig}; }},
     // GDDR pays for it with bandwidth that the datasheet still has.
-    {{.name = "ecc"}, [](const DeviceInfo& device) { return device.ecc == 0 ? Cell{} : Cell{device.ecc == 2}; }},
+    {PlainColumn("ecc"), [](const DeviceInfo& device) { return device.ecc == 0 ? Cell{} : Cell{device.ecc == 2}; }},
 });
 
 }  // namespace
@@ -487,27 +322,11 @@ bool Keeps(By by, std::string_view column) {
 }
 
 RowSet RowsOf(const Report& report, std::span<const Row> rows) {
-  RowSet set;
-  set.size = rows.size();
-  Append(
-      ReportColumns(),
-      [&report, rows](size_t i) {
-        return ReportRow{report, rows[i]};
-      },
-      &set);
-  return set;
+  return Rows(rows.size(), [&report, rows](size_t i) { return ReportRow{report, rows[i]}; });
 }
 
 RowSet RowsOf(const Report& report, std::span<const Row* const> rows) {
-  RowSet set;
-  set.size = rows.size();
-  Append(
-      ReportColumns(),
-      [&report, rows](size_t i) {
-        return ReportRow{report, *rows[i]};
-      },
-      &set);
-  return set;
+  return Rows(rows.size(), [&report, rows](size_t i) { return ReportRow{report, *rows[i]}; });
 }
 
 const ReportColumn* FindColumn(std::string_view name) {
@@ -537,25 +356,9 @@ void SortRows(const ReportColumn& column, Report* report) {
   report->rows = std::move(rows);
 }
 
-RowSet RoofsOf(const Report& report) {
-  RowSet set;
-  set.size = report.roofs.size();
-  const std::span<const RoofLine> roofs = report.roofs;
-  Append(
-      std::span<const ColumnOf<RoofLine>>(kRoofColumns), [roofs](size_t i) -> const RoofLine& { return roofs[i]; },
-      &set);
-  return set;
-}
+RowSet RoofsOf(const Report& report) { return RowSetOf(kRoofColumns, report.roofs); }
 
-RowSet DevicesOf(const Report& report) {
-  RowSet set;
-  set.size = report.devices.size();
-  const std::span<const DeviceInfo> devices = report.devices;
-  Append(
-      std::span<const ColumnOf<DeviceInfo>>(kDeviceColumns),
-      [devices](size_t i) -> const DeviceInfo& { return devices[i]; }, &set);
-  return set;
-}
+RowSet DevicesOf(const Report& report) { return RowSetOf(kDeviceColumns, report.devices); }
 
 Row TotalRow(const Report& report) {
   Row row;

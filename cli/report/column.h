@@ -21,9 +21,8 @@ struct ReportRow {
 };
 using ReportColumn = ColumnOf<ReportRow>;
 
-// The columns of a report. First come those that say which row it is (model, phase, layer, op, kernel, signature, and
-// what is known of the layer; a row that is in no layer has neither model nor layer there), then its sums over all
-// measured steps, then what follows from them, then what is a step's.
+// The columns of a report: those that say which row it is and what is known of its layer, its sums over all measured
+// steps, what follows from these, and what is a step's.
 std::span<const ReportColumn> ReportColumns();
 
 // Whether rows of this grouping have the column at all; the others would be nothing in every row.

@@ -443,19 +443,8 @@ int Likeness(const Run& a, const Run& b) {
 }  // namespace
 
 std::string_view VerdictName(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kSame:
-      return "same";
-    case Verdict::kReal:
-      return "real";
-    case Verdict::kNoise:
-      return "noise";
-    case Verdict::kUnknown:
-      return "unknown";
-    case Verdict::kOneSide:
-      break;
-  }
-  return "one side only";
+  constexpr std::array<std::string_view, 5> kNames = {"same", "real", "noise", "unknown", "one side only"};
+  return kNames[static_cast<size_t>(verdict)];
 }
 
 bool DiffRow::Changed() const {
@@ -480,8 +469,7 @@ Diff MakeDiff(const Profile& before, const Profile& after, const std::function<M
       if (likeness >= 0) candidates.push_back({likeness, i, k});
     }
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& x, const Candidate& y) { return x.likeness > y.likeness; });
+  std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::likeness);
   std::vector<bool> a_used(a.size()), b_used(b.size());
   for (const Candidate& candidate : candidates) {
     if (a_used[candidate.a] || b_used[candidate.b]) continue;

@@ -1,7 +1,7 @@
 // File: diff.h
 //
 // Two runs side by side, layer for layer: what changed, by how much, and whether the change is more than chance. It
-// is pure, and made from Profiles, because the sums of squares are needed to tell whether a change is real.
+// is made from Profiles, because only these have the sums of squares that tell.
 //
 //   Diff diff = MakeDiff(before, after, MachineFor, {.by = By::kLayer});
 #ifndef RFINJECT_CLI_REPORT_DIFF_H_

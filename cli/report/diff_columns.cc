@@ -42,89 +42,55 @@ Cell VerdictOf(const DiffRow& row) {
 }
 
 // Columns that several of the quantities have.
-constexpr ColumnInfo HalfWidthColumn(std::string_view name, Kind kind, std::string_view unit = {}) {
-  return {.name = name,
-          .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
-          .kind = kind,
-          .unit = unit};
-}
+constexpr std::string_view kHalfWidthHelp = "Half the 95 % interval of the change, of this change alone; 0: exact.";
 constexpr ColumnInfo VerdictColumn(std::string_view name) {
-  return {
-      .name = name, .help = "What the change is: real, noise, same, unknown or one side only.", .kind = Kind::kText};
+  return TextColumn(name, "What the change is: real, noise, same, unknown or one side only.");
 }
 constexpr ColumnInfo VisibleColumn(std::string_view name, std::string_view unit) {
-  return {.name = name,
-          .help = "The smallest change that would have been called real in four of five such pairs.",
-          .kind = Kind::kUnit,
-          .unit = unit};
+  return UnitColumn(name, unit, "The smallest change that would have been called real in four of five such pairs.");
 }
 constexpr ColumnInfo PColumn(std::string_view name) {
-  return {.name = name, .help = "Probability that chance alone shows as large a change."};
+  return PlainColumn(name, "Probability that chance alone shows as large a change.");
 }
 constexpr ColumnInfo IntervalColumn(std::string_view name) {
-  return {.name = name, .help = "How the interval was made, or why there is none.", .kind = Kind::kText};
+  return TextColumn(name, "How the interval was made, or why there is none.");
 }
 
 // With the unit that the values have: "time_before_ns".
 constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
-    {{.name = "model", .help = "Class name of the root module; empty for what ran in no layer.", .kind = Kind::kText},
+    {TextColumn("model", "Class name of the root module; empty for what ran in no layer."),
      [](const DiffRow& row) { return TextCell(row.model); }},
-    {{.name = "layer", .help = "Qualified name of the module; the root's is empty.", .kind = Kind::kText},
+    {TextColumn("layer", "Qualified name of the module; the root's is empty."),
      [](const DiffRow& row) { return row.model.empty() ? TextCell(row.layer) : Cell{row.layer}; }},
-    {{.name = "phase",
-      .help = "forward, backward, recompute, optimizer, eval, data, communication or other.",
-      .kind = Kind::kText},
+    {TextColumn("phase", "forward, backward, recompute, optimizer, eval, data, communication or other."),
      [](const DiffRow& row) { return TextCell(PhaseName(row.phase)); }},
-    {{.name = "op", .help = "The ATen operator's name; with --by op and kernel.", .kind = Kind::kText},
+    {TextColumn("op", "The ATen operator's name; with --by op and kernel."),
      [](const DiffRow& row) { return TextCell(row.op); }},
-    {{.name = "time_before_ns",
-      .help = "GPU time in A, a step where both runs know their steps; of an estimate the expected one.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
+    {UnitColumn("time_before_ns", "ns",
+                "GPU time in A, a step where both runs know their steps; of an estimate the expected one."),
      Before<Compared::kTime>},
-    {{.name = "time_after_ns", .help = "GPU time in B, in the same terms.", .kind = Kind::kUnit, .unit = "ns"},
-     After<Compared::kTime>},
-    {HalfWidthColumn("time_ci95_ns", Kind::kUnit, "ns"), HalfWidth<Compared::kTime>},
+    {UnitColumn("time_after_ns", "ns", "GPU time in B, in the same terms."), After<Compared::kTime>},
+    {UnitColumn("time_ci95_ns", "ns", kHalfWidthHelp), HalfWidth<Compared::kTime>},
     {VerdictColumn("time_change"), VerdictOf<Compared::kTime>},
-    {{.name = "flop_before",
-      .help = "Executed FLOP in A; empty where A has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP"},
+    {UnitColumn("flop_before", "FLOP", "Executed FLOP in A; empty where A has no such row."),
      Before<Compared::kFlop>},
-    {{.name = "flop_after",
-      .help = "Executed FLOP in B; empty where B has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP"},
-     After<Compared::kFlop>},
-    {HalfWidthColumn("flop_ci95", Kind::kUnit, "FLOP"), HalfWidth<Compared::kFlop>},
+    {UnitColumn("flop_after", "FLOP", "Executed FLOP in B; empty where B has no such row."), After<Compared::kFlop>},
+    {UnitColumn("flop_ci95", "FLOP", kHalfWidthHelp), HalfWidth<Compared::kFlop>},
     {VerdictColumn("flop_change"), VerdictOf<Compared::kFlop>},
-    {{.name = "dram_bytes_before",
-      .help = "DRAM bytes in A; empty where A has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "B"},
+    {UnitColumn("dram_bytes_before", "B", "DRAM bytes in A; empty where A has no such row."),
      Before<Compared::kBytes>},
-    {{.name = "dram_bytes_after",
-      .help = "DRAM bytes in B; empty where B has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "B"},
-     After<Compared::kBytes>},
-    {HalfWidthColumn("dram_bytes_ci95", Kind::kUnit, "B"), HalfWidth<Compared::kBytes>},
+    {UnitColumn("dram_bytes_after", "B", "DRAM bytes in B; empty where B has no such row."), After<Compared::kBytes>},
+    {UnitColumn("dram_bytes_ci95", "B", kHalfWidthHelp), HalfWidth<Compared::kBytes>},
     {VerdictColumn("dram_bytes_change"), VerdictOf<Compared::kBytes>},
-    {{.name = "oi_before_flop_per_byte", .help = "FLOP over DRAM bytes in A.", .unit = "FLOP/B"},
-     Before<Compared::kOi>},
-    {{.name = "oi_after_flop_per_byte", .help = "FLOP over DRAM bytes in B.", .unit = "FLOP/B"},
-     After<Compared::kOi>},
-    {HalfWidthColumn("oi_ci95_flop_per_byte", Kind::kPlain, "FLOP/B"), HalfWidth<Compared::kOi>},
+    {PlainColumn("oi_before_flop_per_byte", "FLOP over DRAM bytes in A.", "", "FLOP/B"), Before<Compared::kOi>},
+    {PlainColumn("oi_after_flop_per_byte", "FLOP over DRAM bytes in B.", "", "FLOP/B"), After<Compared::kOi>},
+    {PlainColumn("oi_ci95_flop_per_byte", kHalfWidthHelp, "", "FLOP/B"), HalfWidth<Compared::kOi>},
     {VerdictColumn("oi_change"), VerdictOf<Compared::kOi>},
-    {{.name = "attainable_share_before",
-      .help = "Least time over GPU time in A; empty where A has no such row.",
-      .kind = Kind::kShare},
+    {ShareColumn("attainable_share_before", "Least time over GPU time in A; empty where A has no such row."),
      Before<Compared::kShare>},
-    {{.name = "attainable_share_after",
-      .help = "Least time over GPU time in B; empty where B has no such row.",
-      .kind = Kind::kShare},
+    {ShareColumn("attainable_share_after", "Least time over GPU time in B; empty where B has no such row."),
      After<Compared::kShare>},
-    {HalfWidthColumn("attainable_share_ci95", Kind::kShare), HalfWidth<Compared::kShare>},
+    {ShareColumn("attainable_share_ci95", kHalfWidthHelp), HalfWidth<Compared::kShare>},
     {VerdictColumn("attainable_share_change"), VerdictOf<Compared::kShare>},
     {VisibleColumn("time_visible_ns", "ns"), Visible<Compared::kTime>},
     {PColumn("time_p"), POf<Compared::kTime>},
@@ -132,26 +98,12 @@ constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
     {VisibleColumn("dram_bytes_visible", "B"), Visible<Compared::kBytes>},
     {PColumn("dram_bytes_p"), POf<Compared::kBytes>},
     {IntervalColumn("dram_bytes_interval"), IntervalCell<Compared::kBytes>},
-    {{.name = "ideal_time_before_ns",
-      .help = "Of an estimate: what the datasheet allows, in A.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     IdealBefore},
-    {{.name = "ideal_time_after_ns",
-      .help = "Of an estimate: what the datasheet allows, in B.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     IdealAfter},
+    {UnitColumn("ideal_time_before_ns", "ns", "Of an estimate: what the datasheet allows, in A."), IdealBefore},
+    {UnitColumn("ideal_time_after_ns", "ns", "Of an estimate: what the datasheet allows, in B."), IdealAfter},
 });
 
 }  // namespace
 
-RowSet RowsOf(std::span<const DiffRow> rows) {
-  RowSet set;
-  set.size = rows.size();
-  Append(
-      std::span<const ColumnOf<DiffRow>>(kColumns), [rows](size_t i) -> const DiffRow& { return rows[i]; }, &set);
-  return set;
-}
+RowSet RowsOf(std::span<const DiffRow> rows) { return RowSetOf(kColumns, rows); }
 
 }  // namespace rfinject::cli

@@ -1,10 +1,17 @@
 #include "cli/report/expect.h"
 
-#include "cli/model/estimated_kernel.h"
 #include "cli/model/transfer.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
+
+EstimatedKernel KernelOf(const LaunchKey& key, const Sums& sums) {
+  const double launches = static_cast<double>(sums.launches);
+  EstimatedKernel kernel{.op = key.kernel, .signature = key.signature, .bytes = sums.compulsory_bytes() / launches};
+  kernel.flop = sums.flop();
+  for (double& flop : kernel.flop) flop /= launches;
+  return kernel;
+}
 
 std::optional<ExpectedTimes> ModelOf(const Run& run, const Calibration& calibration) {
   if (run.key.source != SourceKind::kEstimated) return std::nullopt;
@@ -17,14 +24,11 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
   Sums& sums = quantities.sums;
   if (sums.launches == 0) return;
   const double launches = static_cast<double>(sums.launches);
-  EstimatedKernel kernel{.op = key.kernel, .signature = key.signature, .bytes = sums.compulsory_bytes() / launches};
-  kernel.flop = sums.flop();
-  for (double& flop : kernel.flop) flop /= launches;
   const Transfer transfer = {.pcie_bytes = sums[Quantity::kPcieBytes] / launches,
                              .nvlink_bytes = sums[Quantity::kNvlinkBytes] / launches,
                              .collective = key.phase == Phase::kCommunication};
   ExpectedTime time = ExpectedTransfer(transfer, model.gpu());
-  if (!(time.expected_s > 0)) time = ExpectedTimeOf(kernel, model);
+  if (!(time.expected_s > 0)) time = ExpectedTimeOf(KernelOf(key, sums), model);
   if (!(time.expected_s > 0)) return;
   const double ns = 1e9 * launches;
   sums[Quantity::kIdealTime] = time.ideal_s * ns;

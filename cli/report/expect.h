@@ -1,19 +1,22 @@
 // File: expect.h
 //
-// Makes the second estimate of an estimated run. What was recorded is each operand moved once and the time that the
-// datasheet allows for it; this says what a GPU's counters and a stopwatch would show, by the calibrated model of
-// cli/model/expected.h.
+// Makes the second estimate of an estimated run: what a GPU's counters and a stopwatch would show, by the calibrated
+// model of cli/model/expected.h, where the trace has the least that the datasheet allows.
 #ifndef RFINJECT_CLI_REPORT_EXPECT_H_
 #define RFINJECT_CLI_REPORT_EXPECT_H_
 
 #include <optional>
 #include <string_view>
 
+#include "cli/model/estimated_kernel.h"
 #include "cli/model/expected.h"
 #include "cli/profile/profile.h"
 #include "cli/report/key_quantities.h"
 
 namespace rfinject::cli {
+
+// A launch of an estimated key; `sums` are those of all its launches, at least one. The key must outlive it.
+EstimatedKernel KernelOf(const LaunchKey& key, const Sums& sums);
 
 // The model of the GPU that the run was estimated for; nothing for a run of another kind, or a GPU that is in no
 // table.

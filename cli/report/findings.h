@@ -45,12 +45,11 @@ struct AboveRoof {
       "the part that is wrong."};
 
   double flop = 0, bytes = 0, taken_ns = 0, least_ns = 0;
-  double ratio = 0;  // least over taken
 
   FindingText Say() const {
     return {absl::StrFormat("%.3g times faster than its roof allows (%s FLOP and %s took %s; at least %s are needed)",
-                            ratio, WithPrefix(flop, ""), WithPrefix(bytes, "B"), WithPrefix(taken_ns * 1e-9, "s"),
-                            WithPrefix(least_ns * 1e-9, "s")),
+                            least_ns / taken_ns, WithPrefix(flop, ""), WithPrefix(bytes, "B"),
+                            WithPrefix(taken_ns * 1e-9, "s"), WithPrefix(least_ns * 1e-9, "s")),
             "FLOP held against the wrong precision's roof; time without the work; clocks above the datasheet's"};
   }
 };
@@ -67,12 +66,11 @@ struct AboveBandwidth {
       "Measure time and bytes in one run; check the units of an import."};
 
   double bytes_per_s = 0, limit_bytes_per_s = 0;
-  double ratio = 0;  // of the two
   std::string machine;
 
   FindingText Say() const {
     return {absl::StrFormat("%s to and from DRAM, %.0f %% of the %s that %s has", WithPrefix(bytes_per_s, "B/s"),
-                            100 * ratio, WithPrefix(limit_bytes_per_s, "B/s"), machine),
+                            100 * (bytes_per_s / limit_bytes_per_s), WithPrefix(limit_bytes_per_s, "B/s"), machine),
             "bytes of one run over times of another; bytes of several passes added up; wrong GPU named"};
   }
 };
@@ -106,18 +104,18 @@ struct AbovePeak {
 
   Precision precision{};
   double flop_per_s = 0, peak_flop_per_s = 0;
-  double ratio = 0;  // of the two
   std::string path;  // "mma"; empty: the unit's own peak
 
   FindingText Say() const {
     const std::string_view title = kPrecisionTitles[static_cast<size_t>(precision)];
     const std::string rate = WithPrefix(flop_per_s, "FLOP/s"), peak = WithPrefix(peak_flop_per_s, "FLOP/s");
+    const double percent = 100 * (flop_per_s / peak_flop_per_s);
     if (path.empty()) {
-      return {absl::StrFormat("%s at %s, %.0f %% of its peak %s", title, rate, 100 * ratio, peak),
+      return {absl::StrFormat("%s at %s, %.0f %% of its peak %s", title, rate, percent, peak),
               "time of another run or clock; FLOP counted twice; 2:4 sparsity; wrong GPU named"};
     }
-    return {absl::StrFormat("%s over the %s path at %s, %.0f %% of that path's peak %s", title, path, rate,
-                            100 * ratio, peak),
+    return {absl::StrFormat("%s over the %s path at %s, %.0f %% of that path's peak %s", title, path, rate, percent,
+                            peak),
             "time of another run or clock; FLOP counted twice; wrong GPU named"};
   }
 };

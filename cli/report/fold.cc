@@ -43,11 +43,10 @@ size_t PhaseRank(std::optional<Phase> phase) {
   return static_cast<size_t>(std::find(kPhaseOrder.begin(), kPhaseOrder.end(), phase) - kPhaseOrder.begin());
 }
 
-struct RowKey {
-  std::string model;
-  std::optional<Phase> phase;
-  std::string layer, group, op, kernel, signature, caller, file, function;
-  uint32_t line = 0;  // 0: of no line that is known
+// What a row is of; the line of the program by its parts, so that lines stand in the order of their numbers.
+struct RowKey : RowNames {
+  std::string file;
+  uint32_t line_number = 0;  // 0: of no line that is known
 
   // By the phase's name, as a reader would sort: rows that take equally long stand in this order.
   friend auto operator<=>(const RowKey& a, const RowKey& b) { return a.Texts() <=> b.Texts(); }
@@ -56,7 +55,7 @@ struct RowKey {
   std::tuple<std::string_view, std::string_view, std::string_view, std::string_view, std::string_view,
              std::string_view, std::string_view, std::string_view, std::string_view, std::string_view, uint32_t>
   Texts() const {
-    return {model, PhaseName(phase), layer, group, op, kernel, signature, caller, file, function, line};
+    return {model, PhaseName(phase), layer, group, op, kernel, signature, caller, file, function, line_number};
   }
 };
 
@@ -107,7 +106,7 @@ void NameLine(const SourceLineInfo& line, RowKey* row) {
   row->phase.reset();
   row->file = line.file;
   row->function = line.function;
-  row->line = line.line;
+  row->line_number = line.line;
 }
 
 struct Folded {
@@ -121,14 +120,14 @@ struct Folded {
   absl::flat_hash_map<std::string_view, uint64_t> kernels;
   absl::flat_hash_set<std::string_view> layers;  // of a group: the paths, which the run's launch keys hold
   SampledRun::Series series;
-  // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none, and
-  // of those whose bytes were never counted.
-  double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0, uncounted_ns = 0;
+  double launches = 0, untimed_launches = 0;
+  // GPU time of keys whose times have no known spread, of those whose bytes have none, and of those whose bytes were
+  // never counted.
+  double unsure_ns = 0, unsure_bytes_ns = 0, uncounted_ns = 0;
 
   void Add(const KeyQuantities& quantities) {
     sums.Add(quantities.sums);
     const double time_ns = quantities.sums.time_ns(), count = static_cast<double>(quantities.sums.launches);
-    ns += time_ns;
     launches += count;
     if (!quantities.has_time) untimed_launches += count;
     if (!quantities.time_spread_known) unsure_ns += time_ns;
@@ -170,18 +169,11 @@ void NameKernels(const Folded& folded, Row* row) {
 
 Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   Row row;
-  row.model = key.model;
-  row.phase = key.phase;
-  row.layer = key.layer;
-  row.group = key.group;
+  static_cast<RowNames&>(row) = key;
+  if (key.line_number > 0) row.line = absl::StrCat(key.file, ":", key.line_number);
   row.layers = folded.layers.size();
-  row.op = key.op;
-  row.kernel = key.kernel;
-  row.signature = key.signature;
   NameKernels(folded, &row);
-  if (key.line > 0) row.line = absl::StrCat(key.file, ":", key.line);
-  row.function = key.function;
-  if (!folded.caller_ns.empty() && key.line == 0) {
+  if (!folded.caller_ns.empty() && key.line_number == 0) {
     // Of equally long ones the first by name is taken.
     const auto longest = std::max_element(folded.caller_ns.begin(), folded.caller_ns.end(),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -233,13 +225,13 @@ Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun
 }
 
 void AddIntervals(const SampledRun& sampled, const Folded& folded, Row* row) {
-  const double timed = folded.launches - folded.untimed_launches;
-  const double untimed_ns = timed > 0 ? folded.ns * folded.untimed_launches / timed : 0;
-  const double all_ns = folded.ns + untimed_ns;
+  const double timed = folded.launches - folded.untimed_launches, timed_ns = folded.sums.time_ns();
+  const double untimed_ns = timed > 0 ? timed_ns * folded.untimed_launches / timed : 0;
+  const double all_ns = timed_ns + untimed_ns;
   const double untimed = timed > 0 ? (all_ns > 0 ? untimed_ns / all_ns : 0) : folded.untimed_launches > 0 ? 1 : 0;
   const auto share = [&](double ns) { return (all_ns > 0 ? ns / all_ns : 0) + untimed; };
-  row->time = MakeInterval(sampled, Sampled::kTime, folded.series, folded.sums.time_ns(),
-                           std::sqrt(folded.time_error_squared), {share(folded.unsure_ns), untimed});
+  row->time = MakeInterval(sampled, Sampled::kTime, folded.series, timed_ns, std::sqrt(folded.time_error_squared),
+                           {share(folded.unsure_ns), untimed});
   row->bytes = MakeInterval(sampled, Sampled::kBytes, folded.series, folded.sums.dram_bytes(),
                             std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error),
                             {share(folded.unsure_bytes_ns), share(folded.uncounted_ns)});
@@ -348,8 +340,7 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
 
 // The launch keys of a run, added up by what each kind of row keeps of them.
 struct Folding {
-  Sums total;
-  Folded whole;  // for the total's intervals; its series is the run's own
+  Folded whole;  // its series is the run's own
   std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
   double shortest_launch_ns = 0;  // 0: unknown
   Attribution attribution;
@@ -369,48 +360,56 @@ struct Folding {
   }
 };
 
-// The quantities of all launch keys, with what holds each of them back.
-std::vector<KeyQuantities> ReadKeys(const Profile& profile, const Run& run, const SampledRun& sampled,
-                                    const std::optional<ExpectedTimes>& expected,
-                                    const std::optional<ExpectedTimes>& usual, const FoldOptions& options,
-                                    Report* report) {
-  const KeyReader reader(profile.metrics, ChipOf(run), run.key.source);
-  std::vector<KeyQuantities> keys;
-  keys.reserve(run.launches.size());
+// Reads the quantities of a run's launch keys one by one. Who needs all of them reads them again, which takes less
+// than a microsecond each, so that a run of many keys is not held twice.
+struct KeyQuantitiesOfRun {
+  const Machine& machine;
+  const SampledRun& sampled;
+  const KeyReader reader;
+  const std::optional<ExpectedTimes>& expected;
+  const std::optional<ExpectedTimes>& usual;
+
+  // All but the bound time.
+  KeyQuantities Read(const LaunchKey& key, const LaunchStats& stats) const {
+    KeyQuantities quantities = ReadSampled(reader, sampled, stats);
+    if (expected) ApplyExpected(key, *expected, quantities);
+    AddLeastTimes(machine, quantities.sums);
+    if (usual) AddUsual(key, stats, *usual, &quantities.sums);
+    return quantities;
+  }
+};
+
+// Which launch keys the GPU waits for, in the order of run.launches.
+std::vector<bool> FindLaunchWaits(const Run& run, const KeyQuantitiesOfRun& keys, const FoldOptions& options,
+                                  Report* report) {
   std::vector<double> times;
   times.reserve(run.launches.size());
   double launches = 0, gpu_ns = 0;
   for (const auto& [key, stats] : run.launches) {
-    KeyQuantities& quantities = keys.emplace_back(ReadSampled(reader, sampled, stats));
-    if (expected) ApplyExpected(key, *expected, quantities);
-    AddLeastTimes(report->machine, quantities.sums);
-    if (usual) AddUsual(key, stats, *usual, &quantities.sums);
-    times.push_back(quantities.sums.time_ns());
+    times.push_back(keys.Read(key, stats).sums.time_ns());
     launches += static_cast<double>(stats.launches);
     gpu_ns += times.back();
   }
   report->launch_floor_ns = options.launch_floor_ns;
   report->launch_interval =
       IntervalOf(*report, launches, gpu_ns, options.host_ns_per_launch, options.launch_floor_ns);
-  const std::vector<bool> waited_for = AddLaunchWaits(run, times, report);
-  for (size_t i = 0; i < keys.size(); ++i) AddBoundTime(waited_for[i], keys[i].sums);
-  return keys;
+  return AddLaunchWaits(run, times, report);
 }
 
-Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const SampledRun& sampled,
+Folding FoldLaunches(const KeyQuantitiesOfRun& keys, const std::vector<bool>& waited_for, const Run& run,
                      const FoldOptions& options, FactCollector* facts) {
   Folding folding(run.tier);
   const By by = options.by;
   const bool by_layer = by == By::kLayer || by == By::kClass;
   absl::flat_hash_map<const LayerInfo*, std::string> groups;  // that were made already
-  auto of_key = keys.begin();
+  size_t place = 0;
   for (const auto& [key, stats] : run.launches) {
-    KeyQuantities& quantities = *of_key++;
+    KeyQuantities quantities = keys.Read(key, stats);
+    AddBoundTime(waited_for[place++], quantities.sums);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
-    folding.total.Add(quantities.sums);
     facts->Add(key, quantities.sums);
     // Named anew: clang 14 captures no structured binding. A program in Python has lines, which say more than the
     // interpreter's `_start`.
@@ -420,7 +419,7 @@ Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const Samp
       into.Add(quantities);
       if (!caller.empty()) into.caller_ns[caller] += time_ns;
       AddKernels(of_key, &into);
-      sampled.Add(of_key, &into.series);
+      keys.sampled.Add(of_key, &into.series);
     };
     LayerNames names{FirstParts(key.layer.path, options.depth), {}};
     if (by_layer) {
@@ -458,7 +457,7 @@ Folding FoldLaunches(std::vector<KeyQuantities> keys, const Run& run, const Samp
 }
 
 void AddTotals(const Folding& folding, Report& report) {
-  report.total = folding.total;
+  report.total = folding.whole.sums;
   report.total_derived = Derive(report.total);
   report.shortest_launch_ns = folding.shortest_launch_ns;
   report.compiled = folding.compiled;
@@ -531,8 +530,9 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const std::optional<ExpectedTimes> usual = UsualModelOf(run, machine.name, calibration);
   if (expected) report.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
   FactCollector facts(run, machine, expected ? &*expected : nullptr);
-  const Folding folding =
-      FoldLaunches(ReadKeys(profile, run, sampled, expected, usual, options, &report), run, sampled, options, &facts);
+  const KeyQuantitiesOfRun keys{machine, sampled, {profile.metrics, chip, run.key.source}, expected, usual};
+  const std::vector<bool> waited_for = FindLaunchWaits(run, keys, options, &report);
+  const Folding folding = FoldLaunches(keys, waited_for, run, options, &facts);
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),
                                   [](const auto& one) { return one.first.phase == Phase::kEval; });

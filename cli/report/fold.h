@@ -32,8 +32,7 @@ struct FoldOptions {
 };
 
 // Folds one run, on one machine. Rows of By::kLayer are in the order in which the program runs the layers, those of
-// By::kPhase in the order of a training step, all others by time, longest first. What is in no layer comes last, with
-// one row for each phase.
+// By::kPhase in that of a training step, all others by time, longest first. What is in no layer comes last.
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options);
 
 // Makes a Report for each run, on the machine that `machine_for` has for it (machine.h's MachineFor, or a user's own

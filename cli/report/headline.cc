@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -17,8 +18,6 @@ namespace {
 constexpr size_t kPlacesToWin = 4;
 // A part of the time below it is no headline.
 constexpr double kWorthALine = 0.1;
-
-bool IsPhase(const Row& row, Phase phase) { return row.phase == phase; }
 
 void AddPrecisions(const Sums& total, Headline* headline) {
   const double all = total.total_flop();
@@ -92,8 +91,7 @@ void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* h
     group.slack.bound = Derive(group.sums).bound;
     headline->most_to_win.push_back(std::move(group.slack));
   }
-  std::stable_sort(headline->most_to_win.begin(), headline->most_to_win.end(),
-                   [](const Headline::Slack& a, const Headline::Slack& b) { return a.ns > b.ns; });
+  std::ranges::stable_sort(headline->most_to_win, std::ranges::greater{}, &Headline::Slack::ns);
   if (headline->most_to_win.size() > kPlacesToWin) headline->most_to_win.resize(kPlacesToWin);
 }
 
@@ -101,7 +99,7 @@ void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* h
 void AddOutside(const Report& report, std::span<const Row> layers, Headline* headline) {
   double share = 0;
   for (const Row& row : layers) {
-    if (row.model.empty() && IsPhase(row, Phase::kOther)) share += row.time_share;
+    if (row.model.empty() && row.phase == Phase::kOther) share += row.time_share;
   }
   if (share < kWorthALine || report.outside_ops.empty()) return;
   headline->outside_share = share;
@@ -121,7 +119,7 @@ Headline MakeHeadline(const Report& report, std::span<const Row> layers) {
   AddPrecisions(report.total, &headline);
   headline.has_forward_or_backward = std::any_of(report.phases.begin(), report.phases.end(), [](const Row& row) {
     return row.sums.launches > 0 &&
-           (IsPhase(row, Phase::kForward) || IsPhase(row, Phase::kBackward) || IsPhase(row, Phase::kEval));
+           (row.phase == Phase::kForward || row.phase == Phase::kBackward || row.phase == Phase::kEval);
   });
   AddOutside(report, layers, &headline);
   AddLimit(report, &headline);

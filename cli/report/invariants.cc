@@ -23,13 +23,8 @@ class Alarms {
  public:
   // The sentence is made of those findings only that are among the largest of their kind so far.
   template <typename Finding>
-  void Add(double time_ns, const Finding& finding, AlarmPlace where) {
+  void Add(double time_ns, const Finding& finding, std::optional<AlarmPlace> where = {}) {
     Keep(time_ns, AlarmOf(finding, std::move(where)));
-  }
-  // Of the whole run.
-  template <typename Finding>
-  void Add(double time_ns, const Finding& finding) {
-    Keep(time_ns, AlarmOf(finding));
   }
 
   void Keep(double time_ns, Alarm alarm) {
@@ -112,12 +107,10 @@ void CheckPeaks(const Machine& machine, const KeyToCheck& it, Work* work, Alarms
       alarms.Add(it.time_ns(), MissingUnit{precision, work->flop[i], machine.name}, PlaceOf(it.key));
       work->flop[i] = 0;
     } else if (rate > machine.peak[i] * kRoofTolerance) {
-      alarms.Add(it.time_ns(), AbovePeak{precision, rate, machine.peak[i], rate / machine.peak[i], {}},
-                 PlaceOf(it.key));
+      alarms.Add(it.time_ns(), AbovePeak{precision, rate, machine.peak[i], {}}, PlaceOf(it.key));
     } else if (legacy > legacy_peak * kRoofTolerance) {
       alarms.Add(it.time_ns(),
-                 AbovePeak{precision, legacy, legacy_peak, legacy / legacy_peak,
-                           std::string(TensorPathNames(machine.chip).legacy)},
+                 AbovePeak{precision, legacy, legacy_peak, std::string(TensorPathNames(machine.chip).legacy)},
                  PlaceOf(it.key));
     }
   }
@@ -131,16 +124,11 @@ void CheckRoofs(const Machine& machine, const KeyToCheck& it, Alarms& alarms) {
   CheckPeaks(machine, it, &work, alarms);
   const double bandwidth = sums.dram_bytes() / (it.time_ns() * 1e-9);
   if (machine.dram_bytes_per_s > 0 && bandwidth > machine.dram_bytes_per_s * kRoofTolerance) {
-    alarms.Add(
-        it.time_ns(),
-        AboveBandwidth{bandwidth, machine.dram_bytes_per_s, bandwidth / machine.dram_bytes_per_s, machine.name},
-        PlaceOf(it.key));
+    alarms.Add(it.time_ns(), AboveBandwidth{bandwidth, machine.dram_bytes_per_s, machine.name}, PlaceOf(it.key));
   }
   const double least_ns = LeastTime(machine, work).total_s() * 1e9;
   if (least_ns > it.time_ns() * kRoofTolerance) {
-    alarms.Add(it.time_ns(),
-               AboveRoof{TotalFlop(work), sums.dram_bytes(), it.time_ns(), least_ns, least_ns / it.time_ns()},
-               PlaceOf(it.key));
+    alarms.Add(it.time_ns(), AboveRoof{TotalFlop(work), sums.dram_bytes(), it.time_ns(), least_ns}, PlaceOf(it.key));
   }
 }
 

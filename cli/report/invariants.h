@@ -1,8 +1,7 @@
 // File: invariants.h
 //
-// What must be true of every roofline. Published rooflines broke each of them; a report checks all of
-// them every time, names the likely causes, and `report --strict` turns them into exit code 3. What can be found is
-// declared in findings.h.
+// What must be true of every roofline; published ones broke each of these rules. A report checks all of them, and
+// `report --strict` turns what it finds into exit code 3. findings.h declares what can be found.
 #ifndef RFINJECT_CLI_REPORT_INVARIANTS_H_
 #define RFINJECT_CLI_REPORT_INVARIANTS_H_
 

@@ -1,5 +1,6 @@
 #include "cli/report/kernel_name.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstddef>
@@ -39,10 +40,7 @@ std::string_view TemplateArguments(std::string_view kernel, size_t begin) {
 bool OnlyPassesOn(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames = {"gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_kernel",
                                                       "launch_legacy_kernel"};
-  for (std::string_view one : kNames) {
-    if (name == one) return true;
-  }
-  return false;
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 // The first name in template arguments that is a function's: "FillFunctor", "direct_copy_kernel_cuda". "" when none

@@ -74,14 +74,16 @@ KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::stri
     if (info != metrics.end()) term.weight *= info->second.scale;
     terms_.try_emplace(std::string(metric), std::move(term));  // the first says best what the metric is
   };
-  for (const QuantityInfo& quantity : AllQuantities()) {
-    for (const MetricName& metric : quantity.metrics) {
-      Term term{.quantity = quantity.id, .weight = 1, .legacy_path = false, .better = {}};
-      for (const auto& pair : metric.better) {
-        if (!pair[0].empty()) term.better.push_back({std::string(pair[0]), std::string(pair[1])});
-      }
-      add(metric.name, std::move(term));
+  for (const QuantityMetric& metric : kQuantityMetrics) {
+    Term term{.quantity = metric.quantity, .weight = 1, .legacy_path = false, .better = {}};
+    for (const auto& pair : metric.better) {
+      if (!pair[0].empty()) term.better.push_back({std::string(pair[0]), std::string(pair[1])});
     }
+    add(metric.name, std::move(term));
+  }
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    add(kMetricFlop[i],
+        {.quantity = FlopIn(static_cast<Precision>(i)), .weight = 1, .legacy_path = false, .better = {}});
   }
   const std::span<const FlopTerm> formula = FlopFormula(chip);
   for (const FlopTerm& term : formula) {

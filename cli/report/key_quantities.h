@@ -1,7 +1,7 @@
 // File: key_quantities.h
 //
-// Computes the quantities (quantity.h) of a launch key from its metrics. Every quantity is a linear sum of metrics; a
-// metric that the table does not name is kept in the trace and shown by `dump` only.
+// Computes the quantities (quantity.h) of a launch key from its metrics, of which each quantity is a linear sum. A
+// metric that no table names is kept in the trace and shown by `dump` only.
 #ifndef RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_
 #define RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_
 

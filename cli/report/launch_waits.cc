@@ -76,13 +76,6 @@ Queue QueueOf(const Run& run, std::span<const double> times, double steps) {
 // The usual step; the first ones of a process are not like the others.
 std::optional<double> Usual(const StepPart& part) { return part.p50_ns ? part.p50_ns : part.mean_ns; }
 
-// Optimizer's steps that make one of the report's.
-double OptimizerSteps(const Report& report) {
-  return report.steps > 0 && report.optimizer_steps > 0
-             ? static_cast<double>(report.optimizer_steps) / static_cast<double>(report.steps)
-             : 1;
-}
-
 void SetStep(const QueueTimes& times, HostTime of, Report* report) {
   report->step_host_of = of;
   report->step_host_ns = times.host_ns;
@@ -102,7 +95,7 @@ LaunchInterval IntervalOf(const Report& report, double launches, double gpu_ns, 
   if (waits.wall.mean_ns && waits.gpu_busy.mean_ns && waits.gpu_wait.mean_ns) {
     // A recording without a DataLoader's scopes does not say how long the host waits for data; the GPU waits with it.
     own_ns = *waits.wall.mean_ns - *waits.gpu_wait.mean_ns - waits.data_wait.mean_ns.value_or(0);
-    own_ns *= OptimizerSteps(report);
+    own_ns *= report.optimizer_steps_per_step();
   } else if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 2 * gpu_ns / steps) {
     // What an older trace's host waited for is not known; a GPU that is idle for most of the time is not what it was.
     own_ns = report.step_wall_ns;
@@ -131,7 +124,7 @@ std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, 
     SetStep(of_step, HostTime::kGiven, report);
   } else if (const std::optional<double> own = Usual(report->waits.own);
              own && *own > 0 && report->run.collector == kVirtualGpuCollector) {
-    const double interval_ns = *own * OptimizerSteps(*report) / launches;
+    const double interval_ns = *own * report->optimizer_steps_per_step() / launches;
     SetStep(RunQueue(queue.step, {.interval_ns = interval_ns}), HostTime::kThisMachine, report);
   }
   return waited_for;

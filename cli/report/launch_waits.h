@@ -1,8 +1,7 @@
 // File: launch_waits.h
 //
-// Whether the GPU waits for the host to launch: how long a run's host takes for a launch, and what the queue of
-// launches (cli/model/launch_queue.h) makes of it. A trace has sums and not when each kernel was launched, so the
-// queue goes by phase and layer, in the order of a training step.
+// Whether the GPU waits for the host to launch, by the queue of launches (cli/model/launch_queue.h). A trace has sums
+// and not when each kernel was launched, so the queue goes by phase and layer, in the order of a training step.
 #ifndef RFINJECT_CLI_REPORT_LAUNCH_WAITS_H_
 #define RFINJECT_CLI_REPORT_LAUNCH_WAITS_H_
 

@@ -6,6 +6,7 @@
 #define RFINJECT_CLI_REPORT_LAYER_GROUP_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ namespace rfinject::cli {
 // number of weights (output channels x input channels x window, or output channels x window where each channel is
 // convolved alone) and is left out where that is no square. What is not known is left out.
 std::string LayerGroup(const LayerInfo& layer);
+
+// Bytes of a tensor by its text, "f32[8,3,224,224]"; 0 where the type is not known.
+uint64_t ShapeBytes(std::string_view shape);
 
 // The first `depth` parts of a layer's path: "h.0" of "h.0.attn.proj" and 2. All of them for 0.
 std::string_view FirstParts(std::string_view path, size_t depth);

@@ -24,11 +24,6 @@ StepTally TallyOf(const Run& run) {
   return tally;
 }
 
-std::string RankName(const TraceWriter& writer) {
-  if (!writer.rank) return {};
-  return *writer.rank >= kMaxRanksKept ? std::to_string(kMaxRanksKept) + " and above" : std::to_string(*writer.rank);
-}
-
 WriterState StateOf(const TraceWriter& writer, int64_t silent_ns, int64_t patience_ns) {
   if (writer.ended) return WriterState::kEnded;
   if (!writer.damage.empty()) return WriterState::kDamaged;
@@ -40,7 +35,7 @@ void AddRanks(const std::vector<TraceWriter>& writers, const std::vector<RankWai
               LiveRun* live) {
   std::map<std::string, std::pair<const TraceWriter*, size_t>> last;  // by rank, and how many there were
   for (const TraceWriter& writer : writers) {
-    auto& [latest, count] = last[RankName(writer)];
+    auto& [latest, count] = last[writer.rank ? RankName(*writer.rank) : ""];
     ++count;
     // The last of several restarts counts.
     if (latest == nullptr || std::pair(writer.start_unix_ns, writer.changed_unix_ns) >

@@ -1,7 +1,7 @@
 // File: live.h
 //
-// The state of a running job: its report, its steps by the clock, and which of its processes still write. It is pure:
-// the caller says what time it is.
+// The state of a running job: its report, its steps by the clock, and which of its processes still write. The caller
+// says what time it is.
 #ifndef RFINJECT_CLI_REPORT_LIVE_H_
 #define RFINJECT_CLI_REPORT_LIVE_H_
 

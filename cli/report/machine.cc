@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "gpus/chips.h"
 
 namespace rfinject::cli {
@@ -19,29 +21,23 @@ struct Parts {
   bool slice = false;  // MIG
 };
 
-bool IsNumber(const std::string& word) {
+bool IsNumber(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 Parts Split(std::string_view name) {
-  std::vector<std::string> words(1);
-  for (unsigned char c : name) {
-    if (c == ' ' || c == '-' || c == '_') {
-      if (!words.back().empty()) words.emplace_back();
-    } else {
-      words.back().push_back(static_cast<char>(std::toupper(c)));
-    }
-  }
+  const std::vector<std::string> words =
+      absl::StrSplit(absl::AsciiStrToUpper(std::string(name)), absl::ByAnyChar(" -_"), absl::SkipEmpty());
   Parts parts;
   bool hbm3 = false;
   for (const std::string& word : words) {
-    if (word.empty() || word == "NVIDIA" || word == "TESLA" || word == "GEFORCE" || word == "AMD" ||
-        word == "INSTINCT" || word == "VF") {
+    if (word == "NVIDIA" || word == "TESLA" || word == "GEFORCE" || word == "AMD" || word == "INSTINCT" ||
+        word == "VF") {
       continue;  // VF: a virtual function, which is all of the GPU
     }
     if (word == "MIG") {
       parts.slice = true;
-    } else if (word.rfind("SXM", 0) == 0 && (word.size() == 3 || IsNumber(word.substr(3)))) {
+    } else if (word.starts_with("SXM") && (word.size() == 3 || IsNumber(word.substr(3)))) {
       parts.form = "SXM";
     } else if (word == "DGXS" || word == "OAM") {
       // The modules of a DGX Station have an SXM module's chip, clocks and memory. AMD's modules are OAM.
@@ -50,7 +46,7 @@ Parts Split(std::string_view name) {
       parts.form = word;
     } else if (word == "HBM3" || word == "HBM3E") {
       hbm3 = true;
-    } else if (word.size() > 2 && word.size() < 7 && word.compare(word.size() - 2, 2, "GB") == 0 &&
+    } else if (word.size() > 2 && word.size() < 7 && word.ends_with("GB") &&
                IsNumber(word.substr(0, word.size() - 2))) {
       parts.gigabytes = static_cast<unsigned>(std::stoul(word.substr(0, word.size() - 2)));
     } else {
@@ -89,7 +85,7 @@ Machine MachineOf(const Gpu& gpu) {
   machine.l1_bytes_per_s = gpu.l1_bytes_per_cycle * gpu.sm_count * gpu.boost_hz;
   machine.pcie_bytes_per_s = gpu.pcie_bytes_per_s;
   machine.nvlink_bytes_per_s = gpu.nvlink_bytes_per_s;
-  machine.legacy_share = LegacyTensorPathShare(gpu.chip);
+  if (const Chip* const chip = FindChip(gpu.chip)) machine.legacy_share = chip->legacy_share;
   machine.peak_hz = PeakClocks(gpu);
   machine.empirical = {.peak = gpu.empirical_peak,
                        .dram_bytes_per_s = gpu.empirical_dram_bytes_per_s,

@@ -1,6 +1,7 @@
 #include "cli/report/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -11,32 +12,18 @@ namespace rfinject::cli {
 namespace {
 
 constexpr auto kColumns = std::to_array<ColumnOf<MemoryRow>>({
-    {{.name = "model",
-      .help = "Class name of the root module; empty for what was allocated in no layer.",
-      .kind = Kind::kText},
+    {TextColumn("model", "Class name of the root module; empty for what was allocated in no layer."),
      [](const MemoryRow& row) { return TextCell(row.model); }},
-    {{.name = "layer",
-      .help = "Qualified name of the module that allocated; the root's is empty.",
-      .kind = Kind::kText},
+    {TextColumn("layer", "Qualified name of the module that allocated; the root's is empty."),
      [](const MemoryRow& row) { return row.model.empty() ? Cell{} : Cell{row.layer}; }},
-    {{.name = "class", .help = "Class name of the layer.", .kind = Kind::kText},
-     [](const MemoryRow& row) { return TextCell(row.class_name); }},
-    {{.name = "phase", .help = "The phase in which it was allocated.", .kind = Kind::kText},
+    {TextColumn("class", "Class name of the layer."), [](const MemoryRow& row) { return TextCell(row.class_name); }},
+    {TextColumn("phase", "The phase in which it was allocated."),
      [](const MemoryRow& row) { return TextCell(PhaseName(row.phase)); }},
-    {{.name = "bytes",
-      .help = "Bytes that were allocated when most were.",
-      .kind = Kind::kUnit,
-      .unit = "B",
-      .additive = true},
+    {UnitColumn("bytes", "B", "Bytes that were allocated when most were.").Additive(),
      [](const MemoryRow& row) { return Cell{row.bytes}; }},
-    {{.name = "share", .help = "Of all bytes that were allocated then.", .kind = Kind::kShare, .additive = true},
+    {ShareColumn("share", "Of all bytes that were allocated then.").Additive(),
      [](const MemoryRow& row) { return Cell{row.share}; }},
 });
-
-void SortByBytes(std::vector<MemoryRow>* rows) {
-  std::stable_sort(rows->begin(), rows->end(),
-                   [](const MemoryRow& a, const MemoryRow& b) { return a.bytes > b.bytes; });
-}
 
 }  // namespace
 
@@ -61,13 +48,7 @@ std::string_view UsuallyOf(Phase phase) {
   return {};
 }
 
-RowSet MemoryOf(std::span<const MemoryRow> rows) {
-  RowSet set;
-  set.size = rows.size();
-  Append(
-      std::span<const ColumnOf<MemoryRow>>(kColumns), [rows](size_t i) -> const MemoryRow& { return rows[i]; }, &set);
-  return set;
-}
+RowSet MemoryOf(std::span<const MemoryRow> rows) { return RowSetOf(kColumns, rows); }
 
 MemoryTable FoldMemory(const Run& run) {
   MemoryTable table;
@@ -107,8 +88,8 @@ MemoryTable FoldMemory(const Run& run) {
   }
   for (const auto& [phase, bytes] : phases)
     table.phases.push_back({.phase = phase, .bytes = bytes, .share = share(bytes)});
-  SortByBytes(&table.phases);
-  SortByBytes(&table.rows);
+  std::ranges::stable_sort(table.phases, std::ranges::greater{}, &MemoryRow::bytes);
+  std::ranges::stable_sort(table.rows, std::ranges::greater{}, &MemoryRow::bytes);
   return table;
 }
 

@@ -1,8 +1,7 @@
 // File: picture_data.h
 //
-// The numbers of a report that the pictures and the HTML page show and that no field of Report holds. They are
-// computed here and not where they are drawn, so that a picture computes places only and a number is the same
-// wherever it appears.
+// The numbers of a report that pictures and the page show and that no field of Report holds. A picture computes
+// places only, so that a number is the same wherever it appears.
 #ifndef RFINJECT_CLI_REPORT_PICTURE_DATA_H_
 #define RFINJECT_CLI_REPORT_PICTURE_DATA_H_
 
@@ -62,8 +61,7 @@ struct RowShare {
 };
 // Those that took time and have no FLOP.
 RowShare WithoutFlop(const Report& report);
-// Those that took time and have neither a least compute time nor a least memory time: no FLOP and no bytes, or no
-// roofs.
+// Those that took time and have no least times: no FLOP and no bytes, or no roofs.
 RowShare WithoutLeastTimes(const Report& report);
 bool HasLeastTimes(const Row& row);
 

@@ -1,11 +1,9 @@
 // File: quantity.h
 //
-// The quantities that a report sums up: one table of them, and Sums, which holds one number of each. Everything that
-// treats all quantities alike (addition, one step's part, the columns of outputs, the metrics that an import keeps)
-// walks the table, so a new quantity is an enumerator and a line, both in this file.
-//
-// All of them add up: over launches, kernels, layers, phases and runs. What does not (a rate, a share, an intensity)
-// follows from them and is a column (column.h).
+// The quantities that a report sums up: one table of them, and Sums, which holds one number of each. What treats all
+// quantities alike (addition, one step's part, the columns of outputs) walks the table, so a new quantity is an
+// enumerator and a line, both in this file. All add up, over launches, layers, phases and runs; what does not (a
+// rate, a share, an intensity) follows from them and is a column (column.h).
 #ifndef RFINJECT_CLI_REPORT_QUANTITY_H_
 #define RFINJECT_CLI_REPORT_QUANTITY_H_
 
@@ -69,7 +67,8 @@ constexpr Quantity LegacyFlopIn(Precision precision) {
 }
 
 // A metric of a trace that counts towards a quantity: quantity += value of the metric.
-struct MetricName {
+struct QuantityMetric {
+  Quantity quantity{};
   std::string_view name;
   // Pairs of metrics that are a better count of the same thing. When both of a pair were sampled, this one does not
   // count.
@@ -90,35 +89,32 @@ struct QuantityInfo {
   std::string_view help;   // what it is: ColumnInfo::help
   std::string_view unit;   // "ns", "FLOP", "B"
   Zero zero = Zero::kValue;
-  std::span<const MetricName> metrics = {};  // besides FlopFormula(chip), which names those of FLOP by chip
 };
 
+// All such metrics but those of executed FLOP: kMetricFlop has a trace's own, FlopFormula(chip) the counters.
+inline constexpr auto kQuantityMetrics = std::to_array<QuantityMetric>({
+    // Our own time was taken while no counters ran; the counters' passes are slower.
+    {Quantity::kTime, kMetricTime},
+    {Quantity::kTime, kGpuTimeMetric, {{{kMetricTime, kMetricTime}}}},
+    {Quantity::kModelFlop, kMetricModelFlop},
+    {Quantity::kDramBytes, kMetricDramBytes},
+    {Quantity::kDramBytes, kDramReadMetric},
+    {Quantity::kDramBytes, kDramWriteMetric},
+    // GB202 and its relatives say "op_read".
+    {Quantity::kDramBytes, kDramOpReadMetric},
+    {Quantity::kDramBytes, kDramOpWriteMetric},
+    {Quantity::kDramBytes,
+     kDramTotalMetric,
+     {{{kDramReadMetric, kDramWriteMetric}, {kDramOpReadMetric, kDramOpWriteMetric}}}},
+    {Quantity::kCompulsoryBytes, kMetricCompulsoryBytes},
+    {Quantity::kL2Bytes, kL2BytesMetric},
+    {Quantity::kL1Bytes, kL1BytesMetric},
+    {Quantity::kPcieBytes, kMetricPcieBytes},
+    {Quantity::kNvlinkBytes, kMetricNvlinkBytes},
+    {Quantity::kGpuCycles, kGpuCyclesMetric},
+});
+
 namespace quantity_table {
-
-// Our own time was taken while no counters ran; the counters' passes are slower.
-inline constexpr auto kTimeMetrics =
-    std::to_array<MetricName>({{kMetricTime}, {kGpuTimeMetric, {{{kMetricTime, kMetricTime}}}}});
-inline constexpr auto kModelFlopMetrics = std::to_array<MetricName>({{kMetricModelFlop}});
-// GB202 and its relatives say "op_read".
-inline constexpr auto kDramMetrics = std::to_array<MetricName>(
-    {{kMetricDramBytes},
-     {kDramReadMetric},
-     {kDramWriteMetric},
-     {kDramOpReadMetric},
-     {kDramOpWriteMetric},
-     {kDramTotalMetric, {{{kDramReadMetric, kDramWriteMetric}, {kDramOpReadMetric, kDramOpWriteMetric}}}}});
-inline constexpr auto kCompulsoryMetrics = std::to_array<MetricName>({{kMetricCompulsoryBytes}});
-inline constexpr auto kL2Metrics = std::to_array<MetricName>({{kL2BytesMetric}});
-inline constexpr auto kL1Metrics = std::to_array<MetricName>({{kL1BytesMetric}});
-inline constexpr auto kPcieMetrics = std::to_array<MetricName>({{kMetricPcieBytes}});
-inline constexpr auto kNvlinkMetrics = std::to_array<MetricName>({{kMetricNvlinkBytes}});
-inline constexpr auto kGpuCycleMetrics = std::to_array<MetricName>({{kGpuCyclesMetric}});
-
-inline constexpr std::array<MetricName, kPrecisionCount> kFlopMetrics = [] {
-  std::array<MetricName, kPrecisionCount> metrics;
-  for (size_t i = 0; i < kPrecisionCount; ++i) metrics[i] = {kMetricFlop[i]};
-  return metrics;
-}();
 
 struct FlopColumn {
   std::string_view name, title;
@@ -133,26 +129,21 @@ inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "F
                                                                 {"flop_fp64_tc", "FLOP in FP64 tensor"}});
 static_assert(kFlopColumns.size() == kPrecisionCount);
 
-// The FLOP come from FlopFormula as well, by chip.
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({
-    {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns",
-     Zero::kValue, kTimeMetrics},
-    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP",
-     Zero::kValue, kModelFlopMetrics},
-    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B",
-     Zero::kValue, kDramMetrics},
+    {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns"},
+    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP"},
+    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B"},
     {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes",
-     "Bytes of operands and results, each moved once.", "B", Zero::kValue, kCompulsoryMetrics},
-    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", Zero::kUnknown, kL2Metrics},
-    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", Zero::kUnknown, kL1Metrics},
+     "Bytes of operands and results, each moved once.", "B"},
+    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", Zero::kUnknown},
+    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", Zero::kUnknown},
     {Quantity::kPcieBytes, "pcie_bytes", "PCIe bytes",
      "Of an estimate: bytes over PCIe, of copies to and from the host, and of collectives where there is no NVLink.",
-     "B", Zero::kUnknown, kPcieMetrics},
+     "B", Zero::kUnknown},
     {Quantity::kNvlinkBytes, "nvlink_bytes", "NVLink bytes",
      "Of an estimate: bytes that collectives send over NVLink, nccl-tests' bus bandwidth times the time.", "B",
-     Zero::kUnknown, kNvlinkMetrics},
-    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", Zero::kUnknown,
-     kGpuCycleMetrics},
+     Zero::kUnknown},
+    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", Zero::kUnknown},
     {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time",
      "Time that the FLOP need at the peaks of their pipes.", "ns", Zero::kUnknownRoofs},
     {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time",
@@ -202,8 +193,7 @@ inline constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {
                                         .name = kFlopColumns[i].name,
                                         .title = kFlopColumns[i].title,
                                         .help = "Of the FLOP, those in this precision; _tc: on tensor cores.",
-                                        .unit = "FLOP",
-                                        .metrics = std::span(&kFlopMetrics[i], 1)};
+                                        .unit = "FLOP"};
     // Outputs have their sum over all precisions only.
     table[static_cast<size_t>(legacy)] = {.id = legacy, .name = {}, .title = {}, .help = {}, .unit = "FLOP"};
   }
@@ -239,12 +229,10 @@ class Sums {
   double compulsory_bytes() const { return (*this)[Quantity::kCompulsoryBytes]; }
   double l2_bytes() const { return (*this)[Quantity::kL2Bytes]; }
   double l1_bytes() const { return (*this)[Quantity::kL1Bytes]; }
-  double least_compute_ns() const { return (*this)[Quantity::kLeastCompute]; }  // sum over kernels of FLOP time
-  double least_memory_ns() const { return (*this)[Quantity::kLeastMemory]; }    // sum over kernels of byte time
-  double least_ns() const { return (*this)[Quantity::kLeast]; }  // sum over kernels of the longer of the two
-  // The part of time_ns whose kernels have FLOP and bytes.
+  double least_compute_ns() const { return (*this)[Quantity::kLeastCompute]; }
+  double least_memory_ns() const { return (*this)[Quantity::kLeastMemory]; }
+  double least_ns() const { return (*this)[Quantity::kLeast]; }
   double time_with_counters_ns() const { return (*this)[Quantity::kTimeWithCounters]; }
-
   double ideal_ns() const { return (*this)[Quantity::kIdealTime]; }
 
   FlopByPrecision flop() const { return ByPrecision(Quantity::kFlop); }

@@ -1,57 +1,35 @@
 #include "cli/report/report.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace rfinject::cli {
 
 namespace {
 
 Bound BoundOf(const Sums& sums) {
-  const double launch = sums[Quantity::kLaunchBoundTime], memory = sums[Quantity::kMemoryBoundTime],
-               compute = sums[Quantity::kComputeBoundTime];
-  if (launch + memory + compute + sums[Quantity::kPcieBoundTime] + sums[Quantity::kNvlinkBoundTime] <= 0) {
-    return sums.least_memory_ns() >= sums.least_compute_ns() ? Bound::kMemory : Bound::kCompute;
-  }
-  const double pcie = sums[Quantity::kPcieBoundTime], nvlink = sums[Quantity::kNvlinkBoundTime];
-  if (const double most = std::max({launch, memory, compute}); pcie > most || nvlink > most) {
-    return nvlink > pcie ? Bound::kNvlink : Bound::kPcie;
-  }
-  if (launch > memory && launch > compute) return Bound::kLaunch;
-  return memory >= compute ? Bound::kMemory : Bound::kCompute;
+  // Of equal times the first stands.
+  constexpr std::array<std::pair<Bound, Quantity>, 5> kTimes = {{{Bound::kMemory, Quantity::kMemoryBoundTime},
+                                                                 {Bound::kCompute, Quantity::kComputeBoundTime},
+                                                                 {Bound::kLaunch, Quantity::kLaunchBoundTime},
+                                                                 {Bound::kPcie, Quantity::kPcieBoundTime},
+                                                                 {Bound::kNvlink, Quantity::kNvlinkBoundTime}}};
+  const auto longest = std::ranges::max_element(kTimes, {}, [&](const auto& one) { return sums[one.second]; });
+  if (sums[longest->second] > 0) return longest->first;
+  return sums.least_memory_ns() >= sums.least_compute_ns() ? Bound::kMemory : Bound::kCompute;
 }
 
 }  // namespace
 
 std::string_view HostTimeName(HostTime of) {
-  switch (of) {
-    case HostTime::kUnknown:
-      return "floor";
-    case HostTime::kGiven:
-      return "given";
-    case HostTime::kByTheClock:
-      return "clock";
-    case HostTime::kThisMachine:
-      return "this machine";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> kNames = {"floor", "given", "clock", "this machine"};
+  return kNames[static_cast<size_t>(of)];
 }
 
 std::string_view BoundName(Bound bound) {
-  switch (bound) {
-    case Bound::kUnknown:
-      break;
-    case Bound::kLaunch:
-      return "launch";
-    case Bound::kMemory:
-      return "memory";
-    case Bound::kCompute:
-      return "compute";
-    case Bound::kPcie:
-      return "PCIe";
-    case Bound::kNvlink:
-      return "NVLink";
-  }
-  return "";
+  constexpr std::array<std::string_view, 6> kNames = {"", "launch", "memory", "compute", "PCIe", "NVLink"};
+  return kNames[static_cast<size_t>(bound)];
 }
 
 Derived Derive(const Sums& sums) {

@@ -1,9 +1,8 @@
 // File: report.h
 //
-// A Report is a Profile folded for reading: rows by model, phase, layer, operator and kernel, a summary, the roofs,
-// the alarms. It holds numbers and codes; outputs add words, units and rounding. Every output (table, JSON, CSV,
-// HTML, SVG) is made from this struct and computes nothing itself, so a number is the same wherever it appears. One
-// Report is about one Run; a profile with several runs gives several.
+// A Report is one Run of a Profile folded for reading: rows by model, phase, layer, operator or kernel, a summary,
+// the roofs, the alarms. It holds numbers and codes; every output is made from it, adds words, units and rounding,
+// and computes nothing itself, so a number is the same wherever it appears.
 #ifndef RFINJECT_CLI_REPORT_REPORT_H_
 #define RFINJECT_CLI_REPORT_REPORT_H_
 
@@ -80,8 +79,7 @@ Derived Derive(const Sums& sums);
 struct Knowledge {
   Trust trust = Trust::kNone;  // and why there is none
   double relative = 0;         // half the 95 % interval over the amount; 0: exact, or none
-  // The share of the row's GPU time whose spread is not known. The true interval is then at least as wide as this
-  // one.
+  // The share of the row's GPU time whose spread is not known; the true interval is then at least this wide.
   double lacks = 0;
   double spread = 0;  // of one step, robust, over the amount; 0: unknown
   double p95 = 0;     // of one step, ns or bytes; 0: fewer than 20 were sampled
@@ -158,7 +156,6 @@ struct RoofLine {
   RoofKind kind{};
   double peak_flop_per_s = 0;  // 0: a bandwidth alone, of no precision
   double bytes_per_s = 0;
-  double ridge_flop_per_byte = 0;
   bool used = false;         // some FLOP of the run ran in this precision, over this path
   bool legacy_path = false;  // of a chip with two paths, the slower one
 };
@@ -177,10 +174,8 @@ struct ReportedRun {
   bool simulated() const { return device_name.starts_with(kSimulatedDevice); }
   std::vector<DeviceInfo> devices;  // that the run used
   Machine machine;                  // empty name: no roofs known for this GPU
-  // Where the parameters of the expected times come from, if the user's own GPU was measured
-  // (Calibration::OwnSource).
-  std::string own_calibration;
-  double sm_hz = 0;  // mean SM clock while the counters ran; 0: unknown
+  std::string own_calibration;      // Calibration::OwnSource, if the user's own GPU was measured
+  double sm_hz = 0;                 // mean SM clock while the counters ran; 0: unknown
   int tier = 0;
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
   std::vector<ModelInfo> models;
@@ -192,6 +187,11 @@ struct ReportedRun {
 struct ReportedSteps {
   uint64_t steps = 0, samples = 0;
   uint64_t optimizer_steps = 0;  // that `steps` are made of, and what did not make a whole one
+  // Optimizer's steps in one of `steps`; 1 where either is not known.
+  double optimizer_steps_per_step() const {
+    if (steps == 0 || optimizer_steps == 0) return 1;
+    return static_cast<double>(optimizer_steps) / static_cast<double>(steps);
+  }
   StepBy step_by = StepBy::kIteration;
   bool validation = false;  // of a model that also trains: its steps are batches
   double step_wall_ns = 0;  // mean
@@ -245,8 +245,7 @@ struct Report : ReportedRun, ReportedSteps, ReportedWork {
   // The rows are whole runs (sweep.h): their times are not parts of one whole, so marks do not show them by area.
   bool rows_are_runs = false;
   std::vector<Row> phases;  // always there: the By::kPhase rows
-  // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
-  // a layer's forward and backward are different points.
+  // By::kLayer only: `rows` split by phase, in the same order. The pictures show these.
   std::vector<Row> layer_phases;
   // By::kLayer and kClass: the groups of layers that are alike, split by phase.
   std::vector<Row> group_phases;

@@ -1,27 +1,20 @@
 #include "cli/report/roofs.h"
 
-#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "cli/text/units.h"
 #include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {
 
-// Calls `take` for what stands between commas; stops at the first error.
-template <typename Take>
-absl::Status ForEachWord(std::string_view text, const Take& take) {
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (absl::Status status = take(text.substr(begin, end - begin)); !status.ok()) return status;
-    begin = end + 1;
-  }
-  return absl::OkStatus();
-}
+// What stands between commas; of an empty text one empty word.
+std::vector<std::string> WordsOf(std::string_view text) { return absl::StrSplit(std::string(text), ','); }
 
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -67,7 +60,6 @@ void AddPeak(const Machine& machine, Precision precision, bool legacy, RoofKind 
   roof.kind = kind;
   roof.peak_flop_per_s = peak;
   roof.bytes_per_s = bytes_per_s;
-  roof.ridge_flop_per_byte = bytes_per_s > 0 ? peak / bytes_per_s : 0;
   roof.legacy_path = legacy;
   roof.used = UsesRoof(total, roof);
   roofs->push_back(std::move(roof));
@@ -104,27 +96,13 @@ void AddKind(const Machine& machine, const Rates& rates, RoofKind kind, const Su
 }  // namespace
 
 std::string_view RoofKindName(RoofKind kind) {
-  switch (kind) {
-    case RoofKind::kDatasheet:
-      return "datasheet";
-    case RoofKind::kMeasuredClock:
-      return "measured clock";
-    case RoofKind::kEmpirical:
-      break;
-  }
-  return "empirical";
+  constexpr std::array<std::string_view, 3> kNames = {"datasheet", "measured clock", "empirical"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 std::string_view MemoryLevelName(MemoryLevel level) {
-  switch (level) {
-    case MemoryLevel::kDram:
-      return "DRAM";
-    case MemoryLevel::kL2:
-      return "L2";
-    case MemoryLevel::kL1:
-      break;
-  }
-  return "L1";
+  constexpr std::array<std::string_view, 3> kNames = {"DRAM", "L2", "L1"};
+  return kNames[static_cast<size_t>(level)];
 }
 
 std::string RoofTitle(const RoofLine& roof) {
@@ -142,7 +120,7 @@ std::string RoofTitleAndRate(const RoofLine& roof) { return RoofTitle(roof) + ",
 
 absl::Status ParseRoofKinds(std::string_view text, RoofOptions* options) {
   options->datasheet = options->clock = options->empirical = false;
-  return ForEachWord(text, [&](std::string_view word) {
+  for (const std::string& word : WordsOf(text)) {
     const bool all = word == "all";
     if (!all && word != "datasheet" && word != "clock" && word != "empirical") {
       return absl::InvalidArgumentError(absl::StrFormat("'%s': there are datasheet, clock, empirical and all", word));
@@ -150,29 +128,29 @@ absl::Status ParseRoofKinds(std::string_view text, RoofOptions* options) {
     options->datasheet |= all || word == "datasheet";
     options->clock |= all || word == "clock";
     options->empirical |= all || word == "empirical";
-    return absl::OkStatus();
-  });
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ParseUserRoofs(std::string_view text, RoofOptions* options) {
   options->empirical = true;
-  return ForEachWord(text, [&](std::string_view word) {
+  for (const std::string& word : WordsOf(text)) {
     const size_t equals = word.find('=');
-    const std::string_view name = Trimmed(word.substr(0, equals));
+    const std::string_view name = Trimmed(std::string_view(word).substr(0, equals));
     double* const rate = RateNamed(name, &options->user);
-    if (equals == std::string_view::npos || rate == nullptr) {
+    if (equals == std::string::npos || rate == nullptr) {
       std::string names;
       for (const std::string_view known : kPrecisionNames) absl::StrAppendFormat(&names, "%s, ", known);
       return absl::InvalidArgumentError(
           absl::StrFormat("'%s': wanted is NAME=VALUE, where NAME is one of %sdram, l2, l1", word, names));
     }
     const std::string_view unit = name == "dram" || name == "l2" || name == "l1" ? "B/s" : "FLOP/s";
-    if (!ParseRate(word.substr(equals + 1), unit, rate)) {
+    if (!ParseRate(std::string_view(word).substr(equals + 1), unit, rate)) {
       return absl::InvalidArgumentError(
           absl::StrFormat("'%s': wanted is a number with an SI prefix, like 1.36T%s", word, unit));
     }
-    return absl::OkStatus();
-  });
+  }
+  return absl::OkStatus();
 }
 
 double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& metrics) {

@@ -9,6 +9,7 @@
 
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
+#include "cli/report/picture_data.h"
 #include "cli/words/words.h"
 
 namespace rfinject::cli {
@@ -180,7 +181,7 @@ TEST(Roofs, AGpuThatNobodyKnowsHasTheUsersRoofs) {
   const std::vector<RoofLine> roofs = MakeRoofs(Machine{}, {}, 0, options);
   ASSERT_THAT(roofs, SizeIs(1));
   EXPECT_EQ(roofs[0].kind, RoofKind::kEmpirical);
-  EXPECT_EQ(roofs[0].ridge_flop_per_byte, 20);
+  EXPECT_EQ(RidgeOf(roofs[0]), 20);
 }
 
 TEST(Roofs, BytesUnderTheirNewerNamesCount) {

@@ -12,38 +12,28 @@ namespace rfinject::cli {
 namespace {
 
 constexpr auto kRunColumns = std::to_array<ColumnOf<RunLine>>({
-    {{.name = "started", .help = "When the run began, local time.", .kind = Kind::kText},
+    {TextColumn("started", "When the run began, local time."),
      [](const RunLine& run) { return TextCell(StartText(run.start_unix_ns)); }},
-    {{.name = "start_unix_ns", .help = "The same in ns since 1970.", .kind = Kind::kCount},
+    {CountColumn("start_unix_ns", "The same in ns since 1970."),
      [](const RunLine& run) {
        return run.start_unix_ns > 0 ? Cell{static_cast<uint64_t>(run.start_unix_ns)} : Cell{};
      }},
-    {{.name = "source", .help = "measured, estimated or imported.", .kind = Kind::kText},
+    {TextColumn("source", "measured, estimated or imported."),
      [](const RunLine& run) { return Cell{std::string(SourceName(run.source))}; }},
-    {{.name = "gpu", .help = "The GPU, or the one that was estimated.", .kind = Kind::kText},
+    {TextColumn("gpu", "The GPU, or the one that was estimated."),
      [](const RunLine& run) { return TextCell(run.gpu); }},
-    {{.name = "model", .help = "Class name of the root module.", .kind = Kind::kText},
-     [](const RunLine& run) { return TextCell(run.model); }},
-    {{.name = "ranks", .help = "Ranks of the job.", .kind = Kind::kCount},
-     [](const RunLine& run) { return Cell{run.ranks}; }},
-    {{.name = "processes", .help = "Processes that wrote a trace.", .kind = Kind::kCount},
+    {TextColumn("model", "Class name of the root module."), [](const RunLine& run) { return TextCell(run.model); }},
+    {CountColumn("ranks", "Ranks of the job."), [](const RunLine& run) { return Cell{run.ranks}; }},
+    {CountColumn("processes", "Processes that wrote a trace."),
      [](const RunLine& run) { return Cell{run.processes}; }},
-    {{.name = "steps", .help = "Steps of one rank.", .kind = Kind::kCount},
-     [](const RunLine& run) { return Cell{run.steps}; }},
-    {{.name = "gpu_time_per_step_ns",
-      .help = "GPU time of a step; of an estimate the expected one.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
+    {CountColumn("steps", "Steps of one rank."), [](const RunLine& run) { return Cell{run.steps}; }},
+    {UnitColumn("gpu_time_per_step_ns", "ns", "GPU time of a step; of an estimate the expected one."),
      [](const RunLine& run) { return KnownCell(run.gpu_ns); }},
-    {{.name = "wall_time_per_step_ns",
-      .help = "A step by the clock; of what was measured.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
+    {UnitColumn("wall_time_per_step_ns", "ns", "A step by the clock; of what was measured."),
      [](const RunLine& run) { return KnownCell(run.wall_ns); }},
-    {{.name = "command", .help = "The command of the run.", .kind = Kind::kText},
+    {TextColumn("command", "The command of the run."),
      [](const RunLine& run) { return TextCell(CommandText(run.argv)); }},
-    {{.name = "path", .help = "Its traces.", .kind = Kind::kText},
-     [](const RunLine& run) { return TextCell(run.path); }},
+    {TextColumn("path", "Its traces."), [](const RunLine& run) { return TextCell(run.path); }},
 });
 
 }  // namespace
@@ -84,9 +74,7 @@ std::string CommandText(std::span<const std::string> argv) {
 }
 
 const ProcessInfo* FirstProcess(std::span<const ProcessInfo> processes) {
-  const auto first =
-      std::min_element(processes.begin(), processes.end(),
-                       [](const ProcessInfo& a, const ProcessInfo& b) { return a.start_unix_ns < b.start_unix_ns; });
+  const auto first = std::ranges::min_element(processes, {}, &ProcessInfo::start_unix_ns);
   return first != processes.end() ? &*first : nullptr;
 }
 
@@ -111,13 +99,6 @@ std::vector<std::string> DifferentCommands(std::span<const ProcessInfo> processe
   return {commands.begin(), commands.end()};
 }
 
-RowSet RunRows(std::span<const RunLine> lines) {
-  RowSet set;
-  set.size = lines.size();
-  Append(
-      std::span<const ColumnOf<RunLine>>(kRunColumns), [lines](size_t i) -> const RunLine& { return lines[i]; },
-      &set);
-  return set;
-}
+RowSet RunRows(std::span<const RunLine> lines) { return RowSetOf(kRunColumns, lines); }
 
 }  // namespace rfinject::cli

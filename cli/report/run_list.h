@@ -1,7 +1,6 @@
 // File: run_list.h
 //
-// The list of runs: what was run when, on what, and how long a step took. There is one line for each run and each
-// kind of run in it.
+// The list of runs: what was run when, on what, and how long a step took; a line for each kind of run.
 #ifndef RFINJECT_CLI_REPORT_RUN_LIST_H_
 #define RFINJECT_CLI_REPORT_RUN_LIST_H_
 
@@ -40,9 +39,8 @@ std::string CommandText(std::span<const std::string> argv);
 // The process that began first; null of none.
 const ProcessInfo* FirstProcess(std::span<const ProcessInfo> processes);
 
-// Returns the commands of processes that were added up, if they differ; nothing where all were started alike. The
-// arguments that a launcher gives each rank, and the workers that a process starts by itself, do not count as a
-// difference.
+// Returns the commands of processes that were added up, if they differ. The arguments that a launcher gives each
+// rank, and the workers that a process starts by itself, do not count as a difference.
 std::vector<std::string> DifferentCommands(std::span<const ProcessInfo> processes);
 
 // A view of `lines`.

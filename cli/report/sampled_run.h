@@ -1,8 +1,8 @@
 // File: sampled_run.h
 //
 // The sampled steps of a run, from which follows how well its rows are known. A row's values by step are the sums of
-// its launch keys' values by step, so they include whatever launches and keys have in common within a step. The
-// formulas are cli/model/step_interval.h's; docs/method/INTERVALS.md explains them.
+// its launch keys', so they include whatever these have in common within a step. The formulas are
+// cli/model/step_interval.h's; docs/method/INTERVALS.md explains them.
 //
 //   SampledRun sampled(profile, run);
 //   SampledRun::Series row;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -54,13 +55,12 @@ std::string WithoutArguments(std::string_view function) {
 }
 
 constexpr auto kColumns = std::to_array<ColumnOf<StackRow>>({
-    {{.name = "phase", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(PhaseName(row.phase)); }},
-    {{.name = "caller", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(row.caller); }},
-    {{.name = "launches", .kind = Kind::kCount}, [](const StackRow& row) { return Cell{row.launches}; }},
-    {{.name = "time_ns", .kind = Kind::kUnit, .unit = "ns"}, [](const StackRow& row) { return Cell{row.time_ns}; }},
-    {{.name = "kernels", .kind = Kind::kText},
-     [](const StackRow& row) { return TextCell(absl::StrJoin(row.kernels, "; ")); }},
-    {{.name = "stack", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(FoldedStack(row)); }},
+    {TextColumn("phase"), [](const StackRow& row) { return TextCell(PhaseName(row.phase)); }},
+    {TextColumn("caller"), [](const StackRow& row) { return TextCell(row.caller); }},
+    {CountColumn("launches"), [](const StackRow& row) { return Cell{row.launches}; }},
+    {UnitColumn("time_ns", "ns"), [](const StackRow& row) { return Cell{row.time_ns}; }},
+    {TextColumn("kernels"), [](const StackRow& row) { return TextCell(absl::StrJoin(row.kernels, "; ")); }},
+    {TextColumn("stack"), [](const StackRow& row) { return TextCell(FoldedStack(row)); }},
 });
 
 }  // namespace
@@ -79,13 +79,7 @@ std::string FoldedStack(const StackRow& row) {
   return text;
 }
 
-RowSet StacksOf(std::span<const StackRow> rows) {
-  RowSet set;
-  set.size = rows.size();
-  Append(
-      std::span<const ColumnOf<StackRow>>(kColumns), [rows](size_t i) -> const StackRow& { return rows[i]; }, &set);
-  return set;
-}
+RowSet StacksOf(std::span<const StackRow> rows) { return RowSetOf(kColumns, rows); }
 
 std::string FrameText(const NativeFrameInfo& frame) {
   if (!frame.function.empty()) return frame.function;
@@ -138,8 +132,7 @@ std::vector<StackRow> FoldStacks(const Run& run) {
     row.kernels.assign(value.kernels.begin(), value.kernels.end());
     sorted.push_back(std::move(row));
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const StackRow& a, const StackRow& b) { return a.time_ns > b.time_ns; });
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &StackRow::time_ns);
   return sorted;
 }
 

@@ -77,202 +77,144 @@ Cell Intensity(const Sums& sums) {
   return sums.total_flop() > 0 ? Quotient(sums.total_flop(), sums.dram_bytes()) : Cell();
 }
 
-constexpr auto kSweepColumns = std::to_array<SweepColumn>({
-    {{{.name = "source", .help = "measured, estimated or imported.", .kind = Kind::kText},
-      [](const SweepRun& r) { return Cell{std::string(SourceName(r.source))}; }}},
-    {{{.name = "model", .help = "Class name of the root module.", .kind = Kind::kText},
-      [](const SweepRun& r) { return Cell{r.model}; }}},
-    {{{.name = "gpu", .help = "The GPU, or the one that was estimated.", .kind = Kind::kText},
-      [](const SweepRun& r) { return Cell{r.gpu}; }}},
-    {{{.name = "policy", .help = "What differs from the defaults: TF32, autocast and the like.", .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(r.policy); }}},
-    {{{.name = "mode", .help = "training or inference.", .kind = Kind::kText},
-      [](const SweepRun& r) { return Cell{std::string(r.training ? "training" : "inference")}; }}},
-    {{{.name = "steps", .help = "Measured steps; of inference, batches.", .kind = Kind::kCount},
-      [](const SweepRun& r) { return Cell{r.steps}; }}},
-    {{{.name = "samples",
-       .help = "Samples of all steps; 0 where an input does not tell its batch.",
-       .kind = Kind::kCount},
-      [](const SweepRun& r) { return Cell{r.samples}; }}},
-    {{{.name = "batch_size", .help = "Samples that most steps have.", .kind = Kind::kCount},
-      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.batch_size)); }},
-     true},
-    {{{.name = "short_mode", .kind = Kind::kText, .data = false},
-      [](const SweepRun& r) { return Cell{std::string(r.training ? "train" : "infer")}; }}},
-    {{{.name = "parameters", .help = "Parameters of the model.", .kind = Kind::kUnit},
-      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.parameters)); }},
-     true},
-    {{{.name = "parameter_bytes", .help = "Bytes of these parameters.", .kind = Kind::kUnit, .unit = "B"},
-      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.parameter_bytes)); }}},
-    {{{.name = "model_flop_per_step",
-       .help = "FLOP that the layers' mathematics asks for.",
-       .kind = Kind::kUnit,
-       .unit = "FLOP"},
-      [](const SweepRun& r) { return KnownCell(r.whole.model_flop() / r.step_count()); }}},
-    {{{.name = "flop_per_step", .help = "Executed FLOP.", .kind = Kind::kUnit, .unit = "FLOP"},
-      [](const SweepRun& r) { return KnownCell(r.whole.total_flop() / r.step_count()); }},
-     true},
-    {{{.name = "dram_bytes_per_step",
-       .help = "Bytes read from and written to the GPU's memory.",
-       .kind = Kind::kUnit,
-       .unit = "B"},
-      [](const SweepRun& r) { return KnownCell(r.whole.dram_bytes() / r.step_count()); }},
-     true},
-    {{{.name = "oi_flop_per_byte",
-       .help = "Operational intensity: FLOP over DRAM bytes.",
-       .kind = Kind::kPlain,
-       .unit = "FLOP/B",
-       .of_counters = true},
-      [](const SweepRun& r) { return Intensity(r.whole); }},
-     true},
-    {{{.name = "gpu_time_per_step_ns", .help = "GPU time of a step.", .kind = Kind::kUnit, .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.whole.time_ns() / r.step_count()); }},
-     true},
-    {{{.name = "host_time_per_step_ns",
-       .help = "Of an estimate with --host-us, or on a virtual GPU: what the host takes to launch a step.",
-       .kind = Kind::kUnit,
-       .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.step_host_ns); }}},
-    {{{.name = "step_time_ns",
-       .help = "With that: a step by the clock, the longer of both along the queue of launches.",
-       .kind = Kind::kUnit,
-       .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.step_ns); }}},
-    {{{.name = "step_bound",
-       .help = "With that: launch where the GPU waits for launches, else GPU.",
-       .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(r.step_ns <= 0   ? ""
-                                              : r.launch_bound ? "launch"
-                                                               : "GPU"); }}},
-    {{{.name = "host_time_of",
-       .help = "Whose time that is: given, or of the machine that the program ran on.",
-       .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(r.step_ns <= 0 ? "" : HostTimeName(r.step_host_of)); }}},
-    {{{.name = "wall_time_per_step_ns", .help = "A step by the clock.", .kind = Kind::kUnit, .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.wall_ns / r.step_count()); }}},
-    {{{.name = "samples_per_s", .help = "Samples over the time that samples_per_s_over names.", .kind = Kind::kPlain},
-      [](const SweepRun& r) { return KnownCell(r.samples_per_s); }},
-     true},
-    {{{.name = "performance_flop_per_s", .help = "FLOP over GPU time.", .kind = Kind::kUnit, .unit = "FLOP/s"},
-      [](const SweepRun& r) { return KnownCell(r.whole_derived.performance_flop_per_s); }}},
-    {{{.name = "attainable_flop_per_s",
-       .help = "FLOP over the least time that the roofs allow.",
-       .kind = Kind::kUnit,
-       .unit = "FLOP/s"},
-      [](const SweepRun& r) { return KnownCell(r.whole_derived.attainable_flop_per_s); }}},
-    {{{.name = "attainable_share", .help = "Least time over GPU time: 1 is at the roof.", .kind = Kind::kShare},
-      [](const SweepRun& r) { return r.whole.least_ns() > 0 ? Cell{r.whole_derived.attainable_share} : Cell{}; }},
-     true},
-    {{{.name = "least_compute_time_per_step_ns",
-       .help = "Time that the FLOP need at the peaks of their pipes.",
-       .kind = Kind::kUnit,
-       .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.whole.least_compute_ns() / r.step_count()); }}},
-    {{{.name = "least_memory_time_per_step_ns",
-       .help = "Time that the DRAM bytes need at full bandwidth.",
-       .kind = Kind::kUnit,
-       .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.whole.least_memory_ns() / r.step_count()); }}},
-    {{{.name = "least_time_per_step_ns",
-       .help = "Kernel by kernel the longer of both, summed.",
-       .kind = Kind::kUnit,
-       .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.whole.least_ns() / r.step_count()); }}},
-    {{{.name = "memory_peak_bytes",
-       .help = "The most device memory that was in use.",
-       .kind = Kind::kUnit,
-       .unit = "B"},
-      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.memory_peak_bytes)); }},
-     true},
-    {{{.name = "forward_flop_per_step", .help = "Executed FLOP of the forward.", .kind = Kind::kUnit, .unit = "FLOP"},
-      [](const SweepRun& r) { return KnownCell(r.forward.total_flop() / r.step_count()); }}},
-    {{{.name = "forward_dram_bytes_per_step", .help = "DRAM bytes of the forward.", .kind = Kind::kUnit, .unit = "B"},
-      [](const SweepRun& r) { return KnownCell(r.forward.dram_bytes() / r.step_count()); }}},
-    {{{.name = "forward_time_per_step_ns", .help = "GPU time of the forward.", .kind = Kind::kUnit, .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.forward.time_ns() / r.step_count()); }}},
-    {{{.name = "forward_time_share", .kind = Kind::kShare, .data = false},
-      [](const SweepRun& r) { return Quotient(r.forward.time_ns(), r.whole.time_ns()); }}},
-    {{{.name = "forward_least_time_per_step_ns",
-       .help = "Least time of the forward.",
-       .kind = Kind::kUnit,
-       .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.forward.least_ns() / r.step_count()); }}},
-    {{{.name = "forward_oi_flop_per_byte",
-       .help = "Operational intensity of the forward.",
-       .kind = Kind::kPlain,
-       .unit = "FLOP/B",
-       .of_counters = true},
-      [](const SweepRun& r) { return Intensity(r.forward); }}},
-    {{{.name = "forward_attainable_share",
-       .help = "The forward's least time over its GPU time.",
-       .kind = Kind::kShare},
-      [](const SweepRun& r) {
-        return r.forward.least_ns() > 0 ? Cell{r.forward_derived.attainable_share} : Cell{};
-      }}},
-    {{{.name = "backward_flop_per_step",
-       .help = "Executed FLOP of the backward.",
-       .kind = Kind::kUnit,
-       .unit = "FLOP"},
-      [](const SweepRun& r) { return KnownCell(r.backward.total_flop() / r.step_count()); }}},
-    {{{.name = "backward_dram_bytes_per_step",
-       .help = "DRAM bytes of the backward.",
-       .kind = Kind::kUnit,
-       .unit = "B"},
-      [](const SweepRun& r) { return KnownCell(r.backward.dram_bytes() / r.step_count()); }}},
-    {{{.name = "backward_time_per_step_ns", .help = "GPU time of the backward.", .kind = Kind::kUnit, .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.backward.time_ns() / r.step_count()); }}},
-    {{{.name = "optimizer_time_per_step_ns", .help = "The optimizer's GPU time.", .kind = Kind::kUnit, .unit = "ns"},
-      [](const SweepRun& r) { return KnownCell(r.optimizer.time_ns() / r.step_count()); }}},
-    {{{.name = "backward_flop_per_forward_flop",
-       .help = "The backward's FLOP over the forward's.",
-       .kind = Kind::kPlain},
-      [](const SweepRun& r) {
-        return r.backward.total_flop() > 0 ? Quotient(r.backward.total_flop(), r.forward.total_flop()) : Cell{};
-      }}},
-    {{{.name = "backward_time_per_forward_time",
-       .help = "The backward's GPU time over the forward's.",
-       .kind = Kind::kPlain},
-      [](const SweepRun& r) {
-        return r.backward.time_ns() > 0 ? Quotient(r.backward.time_ns(), r.forward.time_ns()) : Cell{};
-      }}},
-    {{{.name = "samples_per_s_over",
-       .help = "wall_time, step_time (with --host-us) or gpu_time.",
-       .kind = Kind::kText},
-      [](const SweepRun& r) {
-        return TextCell(r.samples_per_s <= 0  ? ""
-                        : r.samples_over_wall ? "wall_time"
-                        : r.host_given()      ? "step_time"
-                                              : "gpu_time");
-      }}},
-    {{{.name = "bound",
-       .help = "What keeps most of the time from being shorter: launch, memory, compute, PCIe or NVLink.",
-       .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(r.whole.least_ns() <= 0 ? "" : BoundName(r.whole_derived.bound)); }}},
-    {{{.name = "started", .help = "When the run began, local time.", .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(r.started); }}},
-    {{{.name = "command", .help = "The command of the run.", .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(r.command); }}},
-    {{{.name = "alarms", .help = "How many alarms were raised.", .kind = Kind::kCount},
-      [](const SweepRun& r) { return Cell{uint64_t{r.alarms}}; }}},
-    {{{.name = "alarm_ids", .help = "Which they are.", .kind = Kind::kText},
-      [](const SweepRun& r) { return TextCell(absl::StrJoin(r.alarm_ids, " ")); }}},
-});
+std::string_view StepBound(const SweepRun& run) {
+  if (run.step_ns <= 0) return "";
+  return run.launch_bound ? "launch" : "GPU";
+}
+
+// Columns that are correlated with one another, within a group.
+constexpr auto kCorrelated = std::to_array<std::string_view>(
+    {"batch_size", "parameters", "flop_per_step", "dram_bytes_per_step", "oi_flop_per_byte", "gpu_time_per_step_ns",
+     "samples_per_s", "attainable_share", "memory_peak_bytes"});
+
+constexpr auto kSweepColumns =
+    std::to_array<ColumnOf<SweepRun>>({
+        {TextColumn("source", "measured, estimated or imported."),
+         [](const SweepRun& r) { return Cell{std::string(SourceName(r.source))}; }},
+        {TextColumn("model", "Class name of the root module."), [](const SweepRun& r) { return Cell{r.model}; }},
+        {TextColumn("gpu", "The GPU, or the one that was estimated."), [](const SweepRun& r) { return Cell{r.gpu}; }},
+        {TextColumn("policy", "What differs from the defaults: TF32, autocast and the like."),
+         [](const SweepRun& r) { return TextCell(r.policy); }},
+        {TextColumn("mode", "training or inference."),
+         [](const SweepRun& r) { return Cell{std::string(r.training ? "training" : "inference")}; }},
+        {CountColumn("steps", "Measured steps; of inference, batches."),
+         [](const SweepRun& r) { return Cell{r.steps}; }},
+        {CountColumn("samples", "Samples of all steps; 0 where an input does not tell its batch."),
+         [](const SweepRun& r) { return Cell{r.samples}; }},
+        {CountColumn("batch_size", "Samples that most steps have."),
+         [](const SweepRun& r) { return KnownCell(static_cast<double>(r.batch_size)); }},
+        {TextColumn("short_mode").ShownOnly(),
+         [](const SweepRun& r) { return Cell{std::string(r.training ? "train" : "infer")}; }},
+        {UnitColumn("parameters", "", "Parameters of the model."),
+         [](const SweepRun& r) { return KnownCell(static_cast<double>(r.parameters)); }},
+        {UnitColumn("parameter_bytes", "B", "Bytes of these parameters."),
+         [](const SweepRun& r) { return KnownCell(static_cast<double>(r.parameter_bytes)); }},
+        {UnitColumn("model_flop_per_step", "FLOP", "FLOP that the layers' mathematics asks for."),
+         [](const SweepRun& r) { return KnownCell(r.whole.model_flop() / r.step_count()); }},
+        {UnitColumn("flop_per_step", "FLOP", "Executed FLOP."),
+         [](const SweepRun& r) { return KnownCell(r.whole.total_flop() / r.step_count()); }},
+        {UnitColumn("dram_bytes_per_step", "B", "Bytes read from and written to the GPU's memory."),
+         [](const SweepRun& r) { return KnownCell(r.whole.dram_bytes() / r.step_count()); }},
+        {PlainColumn("oi_flop_per_byte", "Operational intensity: FLOP over DRAM bytes.", "", "FLOP/B").OfCounters(),
+         [](const SweepRun& r) { return Intensity(r.whole); }},
+        {UnitColumn("gpu_time_per_step_ns", "ns", "GPU time of a step."),
+         [](const SweepRun& r) { return KnownCell(r.whole.time_ns() / r.step_count()); }},
+        {UnitColumn("host_time_per_step_ns", "ns",
+                    "Of an estimate with --host-us, or on a virtual GPU: what the host takes to launch a step."),
+         [](const SweepRun& r) { return KnownCell(r.step_host_ns); }},
+        {UnitColumn("step_time_ns", "ns",
+                    "With that: a step by the clock, the longer of both along the queue of launches."),
+         [](const SweepRun& r) { return KnownCell(r.step_ns); }},
+        {TextColumn("step_bound", "With that: launch where the GPU waits for launches, else GPU."),
+         [](const SweepRun& r) { return TextCell(StepBound(r)); }},
+        {TextColumn("host_time_of", "Whose time that is: given, or of the machine that the program ran on."),
+         [](const SweepRun& r) { return TextCell(r.step_ns <= 0 ? "" : HostTimeName(r.step_host_of)); }},
+        {UnitColumn("wall_time_per_step_ns", "ns", "A step by the clock."),
+         [](const SweepRun& r) { return KnownCell(r.wall_ns / r.step_count()); }},
+        {PlainColumn("samples_per_s", "Samples over the time that samples_per_s_over names."),
+         [](const SweepRun& r) { return KnownCell(r.samples_per_s); }},
+        {UnitColumn("performance_flop_per_s", "FLOP/s", "FLOP over GPU time."),
+         [](const SweepRun& r) { return KnownCell(r.whole_derived.performance_flop_per_s); }},
+        {UnitColumn("attainable_flop_per_s", "FLOP/s", "FLOP over the least time that the roofs allow."),
+         [](const SweepRun& r) { return KnownCell(r.whole_derived.attainable_flop_per_s); }},
+        {ShareColumn("attainable_share", "Least time over GPU time: 1 is at the roof."),
+         [](const SweepRun& r) { return r.whole.least_ns() > 0 ? Cell{r.whole_derived.attainable_share} : Cell{}; }},
+        {UnitColumn("least_compute_time_per_step_ns", "ns", "Time that the FLOP need at the peaks of their pipes."),
+         [](const SweepRun& r) { return KnownCell(r.whole.least_compute_ns() / r.step_count()); }},
+        {UnitColumn("least_memory_time_per_step_ns", "ns", "Time that the DRAM bytes need at full bandwidth."),
+         [](const SweepRun& r) { return KnownCell(r.whole.least_memory_ns() / r.step_count()); }},
+        {UnitColumn("least_time_per_step_ns", "ns", "Kernel by kernel the longer of both, summed."),
+         [](const SweepRun& r) { return KnownCell(r.whole.least_ns() / r.step_count()); }},
+        {UnitColumn("memory_peak_bytes", "B", "The most device memory that was in use."),
+         [](const SweepRun& r) { return KnownCell(static_cast<double>(r.memory_peak_bytes)); }},
+        {UnitColumn("forward_flop_per_step", "FLOP", "Executed FLOP of the forward."),
+         [](const SweepRun& r) { return KnownCell(r.forward.total_flop() / r.step_count()); }},
+        {UnitColumn("forward_dram_bytes_per_step", "B", "DRAM bytes of the forward."),
+         [](const SweepRun& r) { return KnownCell(r.forward.dram_bytes() / r.step_count()); }},
+        {UnitColumn("forward_time_per_step_ns", "ns", "GPU time of the forward."),
+         [](const SweepRun& r) { return KnownCell(r.forward.time_ns() / r.step_count()); }},
+        {ShareColumn("forward_time_share").ShownOnly(),
+         [](const SweepRun& r) { return Quotient(r.forward.time_ns(), r.whole.time_ns()); }},
+        {UnitColumn("forward_least_time_per_step_ns", "ns", "Least time of the forward."),
+         [](const SweepRun& r) { return KnownCell(r.forward.least_ns() / r.step_count()); }},
+        {PlainColumn("forward_oi_flop_per_byte", "Operational intensity of the forward.", "", "FLOP/B").OfCounters(),
+         [](const SweepRun& r) { return Intensity(r.forward); }},
+        {ShareColumn("forward_attainable_share", "The forward's least time over its GPU time."),
+         [](const SweepRun& r) {
+           return r.forward.least_ns() > 0 ? Cell{r.forward_derived.attainable_share} : Cell{};
+         }},
+        {UnitColumn("backward_flop_per_step", "FLOP", "Executed FLOP of the backward."),
+         [](const SweepRun& r) { return KnownCell(r.backward.total_flop() / r.step_count()); }},
+        {UnitColumn("backward_dram_bytes_per_step", "B", "DRAM bytes of the backward."),
+         [](const SweepRun& r) { return KnownCell(r.backward.dram_bytes() / r.step_count()); }},
+        {UnitColumn("backward_time_per_step_ns", "ns", "GPU time of the backward."),
+         [](const SweepRun& r) { return KnownCell(r.backward.time_ns() / r.step_count()); }},
+        {UnitColumn("optimizer_time_per_step_ns", "ns", "The optimizer's GPU time."),
+         [](const SweepRun& r) { return KnownCell(r.optimizer.time_ns() / r.step_count()); }},
+        {PlainColumn("backward_flop_per_forward_flop", "The backward's FLOP over the forward's."),
+         [](const SweepRun& r) {
+           return r.backward.total_flop() > 0 ? Quotient(r.backward.total_flop(), r.forward.total_flop()) : Cell{};
+         }},
+        {PlainColumn("backward_time_per_forward_time", "The backward's GPU time over the forward's."),
+         [](const SweepRun& r) {
+           return r.backward.time_ns() > 0 ? Quotient(r.backward.time_ns(), r.forward.time_ns()) : Cell{};
+         }},
+        {TextColumn("samples_per_s_over", "wall_time, step_time (with --host-us) or gpu_time."),
+         [](const SweepRun& r) {
+           return TextCell(r.samples_per_s <= 0  ? ""
+                           : r.samples_over_wall ? "wall_time"
+                           : r.host_given()      ? "step_time"
+                                                 : "gpu_time");
+         }},
+        {TextColumn("bound",
+                    "What keeps most of the time from being shorter: launch, memory, compute, PCIe or NVLink."),
+         [](const SweepRun& r) { return TextCell(r.whole.least_ns() <= 0 ? "" : BoundName(r.whole_derived.bound)); }},
+        {TextColumn("started", "When the run began, local time."),
+         [](const SweepRun& r) { return TextCell(r.started); }},
+        {TextColumn("command", "The command of the run."), [](const SweepRun& r) { return TextCell(r.command); }},
+        {CountColumn("alarms", "How many alarms were raised."),
+         [](const SweepRun& r) { return Cell{uint64_t{r.alarms}}; }},
+        {TextColumn("alarm_ids", "Which they are."),
+         [](const SweepRun& r) { return TextCell(absl::StrJoin(r.alarm_ids, " ")); }},
+    });
 
 std::vector<SweepCorrelation> Correlate(const std::vector<SweepRun>& runs, const std::vector<size_t>& members) {
-  std::vector<SweepCorrelation> correlations;
+  std::vector<size_t> columns;
   std::vector<std::vector<double>> values;
-  for (const SweepColumn& column : kSweepColumns) {
+  for (size_t c = 0; c < kSweepColumns.size(); ++c) {
+    if (std::ranges::find(kCorrelated, kSweepColumns[c].info.name) == kCorrelated.end()) continue;
+    columns.push_back(c);
     std::vector<double>& list = values.emplace_back();
     for (const size_t i : members) {
-      const Cell cell = column.column.value(runs[i]);
+      const Cell cell = kSweepColumns[c].value(runs[i]);
       const bool known = !std::holds_alternative<std::monostate>(cell);
       list.push_back(known ? NumberIn(cell) : std::numeric_limits<double>::quiet_NaN());
     }
   }
-  for (size_t a = 0; a < kSweepColumns.size(); ++a) {
-    for (size_t b = a + 1; b < kSweepColumns.size(); ++b) {
-      if (!kSweepColumns[a].correlated || !kSweepColumns[b].correlated) continue;
-      SweepCorrelation one{a, b, SpearmanCorrelation(values[a], values[b]), 0};
+  std::vector<SweepCorrelation> correlations;
+  for (size_t a = 0; a < columns.size(); ++a) {
+    for (size_t b = a + 1; b < columns.size(); ++b) {
+      SweepCorrelation one{columns[a], columns[b], SpearmanCorrelation(values[a], values[b]), 0};
       for (size_t i = 0; i < members.size(); ++i) one.runs += std::isfinite(values[a][i] + values[b][i]);
       correlations.push_back(one);
     }
@@ -282,7 +224,7 @@ std::vector<SweepCorrelation> Correlate(const std::vector<SweepRun>& runs, const
 
 }  // namespace
 
-std::span<const SweepColumn> SweepColumns() { return kSweepColumns; }
+std::span<const ColumnOf<SweepRun>> SweepColumns() { return kSweepColumns; }
 
 Sweep MakeSweep(std::span<const Report> reports) {
   Sweep sweep;
@@ -326,13 +268,9 @@ std::string SweepRunTitle(const Sweep& sweep, const SweepRun& run) {
 }
 
 RowSet RunsOf(const Sweep& sweep, const std::vector<size_t>& which) {
-  RowSet set;
-  set.size = which.size();
-  for (const SweepColumn& column : kSweepColumns) {
-    Append(
-        std::span(&column.column, 1),
-        [&runs = sweep.runs, which](size_t i) -> const SweepRun& { return runs[which[i]]; }, &set);
-  }
+  RowSet set{.size = which.size(), .columns = {}};
+  Append(
+      SweepColumns(), [&runs = sweep.runs, which](size_t i) -> const SweepRun& { return runs[which[i]]; }, &set);
   return set;
 }
 

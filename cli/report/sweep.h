@@ -1,7 +1,7 @@
 // File: sweep.h
 //
-// A set of runs (models, GPUs, batch sizes, training or inference) side by side: with one row for each run, its
-// forward beside the whole step, and how the columns correlate. It is pure; everything comes from the Reports.
+// A set of runs (models, GPUs, batch sizes, training or inference) side by side: a row for each run, its forward
+// beside the whole step, and how the columns correlate.
 #ifndef RFINJECT_CLI_REPORT_SWEEP_H_
 #define RFINJECT_CLI_REPORT_SWEEP_H_
 
@@ -35,8 +35,7 @@ struct SweepRun : SweepName {
   Sums whole, forward, backward, optimizer;
   Derived whole_derived, forward_derived;
   double wall_ns = 0;  // all measured steps; 0: unknown
-  // For a step of an estimate: the host's time for its launches, and what it takes by the clock; 0: unknown. Whether
-  // the user gave the host's time; else it is that of the machine that a virtual GPU's program ran on.
+  // For a step of an estimate: the host's time for its launches, and what it takes by the clock; 0: unknown.
   double step_host_ns = 0, step_ns = 0;
   bool launch_bound = false;
   HostTime step_host_of = HostTime::kUnknown;
@@ -52,12 +51,8 @@ struct SweepRun : SweepName {
   double step_count() const { return steps > 0 ? static_cast<double>(steps) : 1; }
 };
 
-struct SweepColumn {
-  ColumnOf<SweepRun> column;
-  bool correlated = false;  // with the others, within a group
-};
 // Numbers are a step's where their names say so.
-std::span<const SweepColumn> SweepColumns();
+std::span<const ColumnOf<SweepRun>> SweepColumns();
 
 struct SweepCorrelation {
   size_t a = 0, b = 0;        // indices of SweepColumns(), a < b

@@ -173,9 +173,7 @@ TEST(SweepTest, CorrelationsFollowTheOrderOfTheColumns) {
   ASSERT_EQ(sweep.groups.size(), 1u);
   bool found = false;
   for (const SweepCorrelation& one : sweep.groups[0].correlations) {
-    if (SweepColumns()[one.a].column.info.name != "batch_size" ||
-        SweepColumns()[one.b].column.info.name != "parameters")
-      continue;
+    if (SweepColumns()[one.a].info.name != "batch_size" || SweepColumns()[one.b].info.name != "parameters") continue;
     found = true;
     ASSERT_TRUE(one.rho);
     EXPECT_DOUBLE_EQ(*one.rho, -1);

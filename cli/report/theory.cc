@@ -30,13 +30,13 @@ Key KeyOf(const Row& row, const RunKey& run) {
 
 void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const RunKey& run, double scale, bool bytes,
           std::vector<Row>& rows) {
-  std::map<Key, Sums> theory;
-  std::map<Key, const Row*> examples;
-  for (const Row& row : theory_rows) {
-    const Key key = KeyOf(row, theory_run);
-    theory[key].Add(row.sums);
-    examples.try_emplace(key, &row);
-  }
+  struct Rows {
+    Sums sums;
+    const Row* first;
+  };
+  std::map<Key, Rows> theory;
+  for (const Row& row : theory_rows)
+    theory.try_emplace(KeyOf(row, theory_run), Rows{{}, &row}).first->second.sums.Add(row.sums);
   // Kernels of one operator share its work; which of them does which part is not known. It stands at the longest.
   std::map<Key, Row*> longest;
   for (Row& row : rows) {
@@ -46,22 +46,22 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
   for (auto& [key, row] : longest) {
     const auto found = theory.find(key);
     if (found == theory.end()) continue;
-    row->sums[Quantity::kModelFlop] = found->second.model_flop() * scale;
-    if (bytes) row->sums[Quantity::kCompulsoryBytes] = found->second.compulsory_bytes() * scale;
-    const Row& example = *examples.at(key);
-    if (row->class_name.empty()) row->class_name = example.class_name;
-    if (row->parameters == 0) row->parameters = example.parameters;
-    if (row->parameter_bytes == 0) row->parameter_bytes = example.parameter_bytes;
-    if (row->input_shape.empty()) row->input_shape = example.input_shape;
-    if (row->output_shape.empty()) row->output_shape = example.output_shape;
+    const auto& [sums, first] = found->second;
+    row->sums[Quantity::kModelFlop] = sums.model_flop() * scale;
+    if (bytes) row->sums[Quantity::kCompulsoryBytes] = sums.compulsory_bytes() * scale;
+    if (row->class_name.empty()) row->class_name = first->class_name;
+    if (row->parameters == 0) row->parameters = first->parameters;
+    if (row->parameter_bytes == 0) row->parameter_bytes = first->parameter_bytes;
+    if (row->input_shape.empty()) row->input_shape = first->input_shape;
+    if (row->output_shape.empty()) row->output_shape = first->output_shape;
     row->derived = Derive(row->sums);
   }
-  std::vector<Row> missing;
-  for (const auto& [key, sums] : theory) {
+  for (const auto& [key, of_key] : theory) {
     if (longest.contains(key)) continue;
+    const Sums& sums = of_key.sums;
     const double compulsory = bytes ? sums.compulsory_bytes() * scale : 0;
     if (sums.model_flop() <= 0 && compulsory <= 0) continue;
-    Row row = *examples.at(key);
+    Row& row = rows.emplace_back(*of_key.first);
     if (key.model == kOnlyNetwork && run.models.size() == 1) row.model = run.models.front();
     row.kernel.clear();
     row.signature.clear();
@@ -71,9 +71,7 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     row.derived = Derive(row.sums);
     row.time_share = 0;
     row.time = row.bytes = {};
-    missing.push_back(std::move(row));
   }
-  rows.insert(rows.end(), missing.begin(), missing.end());
 }
 
 }  // namespace
@@ -91,36 +89,6 @@ std::string_view ReasonOf(const Row& row) {
   if (row.phase == Phase::kRecompute) return "recomputation";
   if (std::fabs(ratio - 2) <= 2 * kAsTheModel) return "recomputation";
   return ratio <= kExecutedOverModelHigh ? "padding" : "unexplained";
-}
-
-uint64_t ShapeBytes(std::string_view shape) {
-  const size_t open = shape.find('['), close = shape.find(']');
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return 0;
-  // The width is in the name: f32, bf16, i64, u8, c64, f8e4m3; a bool is a byte.
-  const std::string_view type = shape.substr(0, open);
-  uint64_t bits = 0;
-  const size_t digit = type.find_first_of("0123456789");
-  if (type == "bool" || type == "b8") {
-    bits = 8;
-  } else if (digit == std::string_view::npos) {
-    return 0;
-  } else {
-    for (size_t i = digit; i < type.size() && type[i] >= '0' && type[i] <= '9' && bits < 1000; ++i) {
-      bits = bits * 10 + static_cast<uint64_t>(type[i] - '0');
-    }
-  }
-  uint64_t bytes = bits / 8;
-  for (size_t i = open + 1; i < close;) {
-    uint64_t size = 0;
-    for (; i < close && shape[i] != ','; ++i) {
-      if (shape[i] < '0' || shape[i] > '9' || size > (uint64_t{1} << 40)) return 0;
-      size = size * 10 + static_cast<uint64_t>(shape[i] - '0');
-    }
-    ++i;
-    if (size != 0 && bytes > UINT64_MAX / size) return 0;
-    bytes *= size;
-  }
-  return bytes;
 }
 
 const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes) {

@@ -23,9 +23,6 @@ namespace rfinject::cli {
 //   unexplained    more than twice
 std::string_view ReasonOf(const Row& row);
 
-// Bytes of a tensor by its text, "f32[8,3,224,224]"; 0 where the type is not known.
-uint64_t ShapeBytes(std::string_view shape);
-
 // The run of `theory` that is of the report's network: the same class and parameters or the same name, training where
 // the report is (imports do not say), the batch size nearest. nullptr when there is none.
 const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes);
@@ -34,13 +31,12 @@ const Run* FindTheory(const Profile& theory, const Report& report, const std::ve
 // network, or of another version of it.
 void FindDifferingLayers(const Run& theory, const Run& run, TheoryUse* use);
 
-// Fills model_flop and compulsory_bytes of all rows, which have none, of the phases, of layer_phases and of the
-// total. `theory` is the folding of the estimated run by the same By. Rows are matched by model, layer, phase and
-// operator; work that the theory has and the run does not have was not counted; it becomes a row without launches, so
-// that sums stay right. The run's work is taken from its samples, else from its steps, else it is taken as one step
-// of the theory's batch. Compulsory bytes are filled in only where the batch is the theory's: weights do not grow
-// with the batch, and the run has none of its own. Returns what was done; nothing where the run has model FLOP of its
-// own.
+// Fills model_flop and compulsory_bytes of all rows and of the total. `theory` is the folding of the estimated run by
+// the same By. Rows are matched by model, layer, phase and operator; work that the run lacks was not counted and
+// becomes a row without launches, so that sums stay right. The run's work is taken from its samples, else from its
+// steps, else as one step of the theory's batch. Compulsory bytes are filled in only where the run has none and its
+// batch is the theory's, because weights do not grow with the batch. Returns what was done; nothing where the run has
+// model FLOP of its own.
 TheoryUse ApplyTheory(const Report& theory, Report& report);
 
 }  // namespace rfinject::cli

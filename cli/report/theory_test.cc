@@ -84,17 +84,6 @@ TEST(TheoryTest, AnotherNetworkIsSaid) {
   }
 }
 
-TEST(TheoryTest, BytesOfShapes) {
-  EXPECT_EQ(ShapeBytes("f32[8,3,224,224]"), 8u * 3 * 224 * 224 * 4);
-  EXPECT_EQ(ShapeBytes("bf16[7]"), 14u);
-  EXPECT_EQ(ShapeBytes("i64[]"), 8u);
-  EXPECT_EQ(ShapeBytes("f32[0,5]"), 0u);
-  for (const char* bad : {"", "f32", "[3]", "f32[-1]", "x[3]", "f32[3", "f32[9999999999999999999]",
-                          "f32[1000000000000,1000000000000]"}) {
-    EXPECT_EQ(ShapeBytes(bad), 0u) << bad;
-  }
-}
-
 TEST(TheoryTest, FillsWhatTheMeasurementLacksForItsOwnNumberOfSteps) {
   const Profile measured = Measurement(), theory = testing::SampleResNet18(testing::SampleV100(), kTheorySteps);
   const Report alone = FoldRun(measured, measured.runs.begin()->second, testing::SampleA100(), {});

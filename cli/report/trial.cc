@@ -12,44 +12,40 @@ namespace {
 Cell OfCompared(const Trial& trial, double value) { return trial.compared() ? Cell{value} : Cell{}; }
 
 constexpr auto kTrialColumns = std::to_array<ColumnOf<Trial>>({
-    {{.name = "change", .help = "The change, or several that were made together.", .kind = Kind::kText},
+    {TextColumn("change", "The change, or several that were made together."),
      [](const Trial& trial) { return Cell{trial.name}; }},
-    {{.name = "state", .help = "Whether it was made, and why not.", .kind = Kind::kText},
+    {TextColumn("state", "Whether it was made, and why not."),
      [](const Trial& trial) { return Cell{std::string(TrialStateName(trial.state))}; }},
-    {{.name = "step_time_ns", .help = "GPU time of a step with it.", .kind = Kind::kUnit, .unit = "ns"},
+    {UnitColumn("step_time_ns", "ns", "GPU time of a step with it."),
      [](const Trial& trial) { return KnownCell(trial.step_ns); }},
-    {{.name = "won_ns", .help = "What a step takes less than without it.", .kind = Kind::kUnit, .unit = "ns"},
+    {UnitColumn("won_ns", "ns", "What a step takes less than without it."),
      [](const Trial& trial) { return OfCompared(trial, trial.won_ns()); }},
-    {{.name = "won_half_width_ns",
-      .help = "Half the width of that number's 95 % interval; 0 for estimates, which are exact.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
+    {UnitColumn("won_half_width_ns", "ns",
+                "Half the width of that number's 95 % interval; 0 for estimates, which are exact."),
      [](const Trial& trial) { return OfCompared(trial, trial.time.half_width); }},
-    {{.name = "won", .help = "The same as a share of the step without it.", .kind = Kind::kShare},
+    {ShareColumn("won", "The same as a share of the step without it."),
      [](const Trial& trial) { return OfCompared(trial, trial.won_share()); }},
-    {{.name = "verdict",
-      .help = "Whether the difference is more than chance, as diff judges it.",
-      .kind = Kind::kText},
+    {TextColumn("verdict", "Whether the difference is more than chance, as diff judges it."),
      [](const Trial& trial) {
        return trial.compared() ? Cell{std::string(VerdictName(trial.time.verdict))} : Cell{};
      }},
-    {{.name = "predicted_ns", .help = "What advice says that it wins.", .kind = Kind::kUnit, .unit = "ns"},
+    {UnitColumn("predicted_ns", "ns", "What advice says that it wins."),
      [](const Trial& trial) { return KnownCell(trial.predicted_ns); }},
-    {{.name = "clock_ns", .help = "A step by the clock.", .kind = Kind::kUnit, .unit = "ns"},
+    {UnitColumn("clock_ns", "ns", "A step by the clock."),
      [](const Trial& trial) { return KnownCell(trial.clock_ns); }},
-    {{.name = "peak_bytes", .help = "Memory of the device when it was fullest.", .kind = Kind::kUnit, .unit = "B"},
+    {UnitColumn("peak_bytes", "B", "Memory of the device when it was fullest."),
      [](const Trial& trial) { return KnownCount(trial.peak_bytes); }},
-    {{.name = "loss", .help = "How the loss of the first steps is beside the program's own.", .kind = Kind::kText},
+    {TextColumn("loss", "How the loss of the first steps is beside the program's own."),
      [](const Trial& trial) {
        return trial.state == TrialState::kMade ? Cell{std::string(LossStateName(trial.loss))} : Cell{};
      }},
-    {{.name = "recommended", .help = "Worth doing: it wins by more than chance, and the loss is not outside."},
+    {PlainColumn("recommended", "Worth doing: it wins by more than chance, and the loss is not outside."),
      [](const Trial& trial) { return Cell{trial.recommended()}; }},
-    {{.name = "runs", .help = "How often the program ran with it.", .kind = Kind::kCount},
+    {CountColumn("runs", "How often the program ran with it."),
      [](const Trial& trial) { return Cell{uint64_t{trial.runs}}; }},
-    {{.name = "text", .help = "Where it was made, or why it was not.", .kind = Kind::kText},
+    {TextColumn("text", "Where it was made, or why it was not."),
      [](const Trial& trial) { return TextCell(trial.text); }},
-    {{.name = "write", .help = "What to write into the program.", .kind = Kind::kText},
+    {TextColumn("write", "What to write into the program."),
      [](const Trial& trial) { return TextCell(trial.write); }},
 });
 
@@ -94,13 +90,6 @@ double RoundsHalfWidth(std::span<const double> differences) {
   return Student95(n - 1) * std::sqrt(squares / (n - 1) / n);
 }
 
-RowSet RowsOf(std::span<const Trial> trials) {
-  RowSet rows;
-  rows.size = trials.size();
-  Append(
-      std::span<const ColumnOf<Trial>>(kTrialColumns), [trials](size_t i) -> const Trial& { return trials[i]; },
-      &rows);
-  return rows;
-}
+RowSet RowsOf(std::span<const Trial> trials) { return RowSetOf(kTrialColumns, trials); }
 
 }  // namespace rfinject::cli

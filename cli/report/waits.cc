@@ -62,125 +62,72 @@ void CompareRanks(WaitTable* table) {
   }
 }
 
-Cell PartCell(const std::optional<double>& value) { return value ? Cell{*value} : Cell{}; }
+constexpr auto kMean = &StepPart::mean_ns, kP50 = &StepPart::p50_ns, kP95 = &StepPart::p95_ns;
+
+template <StepPart StepWaits::*kPart, std::optional<double> StepPart::*kValue>
+constexpr ColumnOf<RankWaits> TimeColumn(std::string_view name, std::string_view help) {
+  return {UnitColumn(name, "ns", help), [](const RankWaits& r) { return KnownCell(r.waits.*kPart.*kValue); }};
+}
+template <StepPart StepWaits::*kPart>
+constexpr ColumnOf<RankWaits> PartColumn(std::string_view name) {
+  return {ShareColumn(name, "The same over what a step takes."),
+          [](const RankWaits& r) { return KnownCell(r.waits.Share(r.waits.*kPart)); }};
+}
 
 constexpr auto kWaitColumns = std::to_array<ColumnOf<RankWaits>>({
-    {{.name = "rank", .help = "Rank of the job; empty for all ranks together.", .kind = Kind::kText},
+    {TextColumn("rank", "Rank of the job; empty for all ranks together."),
      [](const RankWaits& r) { return TextCell(r.rank); }},
-    {{.name = "steps", .help = "Optimizer's steps that no counters made longer.", .kind = Kind::kCount},
+    {CountColumn("steps", "Optimizer's steps that no counters made longer."),
      [](const RankWaits& r) { return Cell{r.waits.steps}; }},
-    {{.name = "wall_time_mean_ns", .help = "A step by the clock; mean.", .kind = Kind::kUnit, .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.wall.mean_ns); }},
-    {{.name = "wall_time_p50_ns", .help = "A step by the clock; median.", .kind = Kind::kUnit, .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.wall.p50_ns); }},
-    {{.name = "wall_time_p95_ns",
-      .help = "A step by the clock; 95 % of the steps stay below.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.wall.p95_ns); }},
-    {{.name = "gpu_busy_mean_ns",
-      .help = "Of a step: something ran on the GPU; mean.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.gpu_busy.mean_ns); }},
-    {{.name = "gpu_busy_p50_ns",
-      .help = "Of a step: something ran on the GPU; median.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.gpu_busy.p50_ns); }},
-    {{.name = "gpu_busy_p95_ns",
-      .help = "Of a step: something ran on the GPU; 95 % of the steps stay below.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.gpu_busy.p95_ns); }},
-    {{.name = "gpu_busy_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
-     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.gpu_busy)); }},
-    {{.name = "data_wait_mean_ns",
-      .help = "Of a step: the host waits for its data loader; mean.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.data_wait.mean_ns); }},
-    {{.name = "data_wait_p50_ns",
-      .help = "Of a step: the host waits for its data loader; median.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.data_wait.p50_ns); }},
-    {{.name = "data_wait_p95_ns",
-      .help = "Of a step: the host waits for its data loader; 95 % of the steps stay below.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.data_wait.p95_ns); }},
-    {{.name = "data_wait_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
-     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.data_wait)); }},
-    {{.name = "gpu_wait_mean_ns",
-      .help = "Of a step: the host waits for the GPU to have done its work; mean.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.gpu_wait.mean_ns); }},
-    {{.name = "gpu_wait_p50_ns",
-      .help = "Of a step: the host waits for the GPU to have done its work; median.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.gpu_wait.p50_ns); }},
-    {{.name = "gpu_wait_p95_ns",
-      .help = "Of a step: the host waits for the GPU to have done its work; 95 % of the steps stay below.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.gpu_wait.p95_ns); }},
-    {{.name = "gpu_wait_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
-     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.gpu_wait)); }},
-    {{.name = "own_mean_ns",
-      .help = "Of a step: the host does its own, Python and launching; mean.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.own.mean_ns); }},
-    {{.name = "own_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
-     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.own)); }},
-    {{.name = "own_p50_ns",
-      .help = "Of a step: the host does its own, Python and launching; median.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.own.p50_ns); }},
-    {{.name = "own_p95_ns",
-      .help = "Of a step: the host does its own, Python and launching; 95 % of the steps stay below.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.own.p95_ns); }},
-    {{.name = "launch_gap_mean_ns",
-      .help = "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; mean.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.launch_gaps.mean_ns); }},
-    {{.name = "launch_gap_p50_ns",
-      .help = "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; median.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.launch_gaps.p50_ns); }},
-    {{.name = "launch_gap_p95_ns",
-      .help = "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; 95 % of "
-              "the steps stay below.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.launch_gaps.p95_ns); }},
-    {{.name = "launch_gap_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
-     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.launch_gaps)); }},
-    {{.name = "exposed_communication_mean_ns",
-      .help = "Of a step: only communication runs on the GPU; mean; of recordings.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.exposed_communication.mean_ns); }},
-    {{.name = "exposed_communication_p50_ns",
-      .help = "Of a step: only communication runs on the GPU; median; of recordings.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.exposed_communication.p50_ns); }},
-    {{.name = "exposed_communication_p95_ns",
-      .help = "Of a step: only communication runs on the GPU; 95 % of the steps stay below; of recordings.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     [](const RankWaits& r) { return PartCell(r.waits.exposed_communication.p95_ns); }},
-    {{.name = "exposed_communication_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
-     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.exposed_communication)); }},
+    TimeColumn<&StepWaits::wall, kMean>("wall_time_mean_ns", "A step by the clock; mean."),
+    TimeColumn<&StepWaits::wall, kP50>("wall_time_p50_ns", "A step by the clock; median."),
+    TimeColumn<&StepWaits::wall, kP95>("wall_time_p95_ns", "A step by the clock; 95 % of the steps stay below."),
+    TimeColumn<&StepWaits::gpu_busy, kMean>("gpu_busy_mean_ns", "Of a step: something ran on the GPU; mean."),
+    TimeColumn<&StepWaits::gpu_busy, kP50>("gpu_busy_p50_ns", "Of a step: something ran on the GPU; median."),
+    TimeColumn<&StepWaits::gpu_busy, kP95>("gpu_busy_p95_ns",
+                                           "Of a step: something ran on the GPU; 95 % of the steps stay below."),
+    PartColumn<&StepWaits::gpu_busy>("gpu_busy_share"),
+    TimeColumn<&StepWaits::data_wait, kMean>("data_wait_mean_ns",
+                                             "Of a step: the host waits for its data loader; mean."),
+    TimeColumn<&StepWaits::data_wait, kP50>("data_wait_p50_ns",
+                                            "Of a step: the host waits for its data loader; median."),
+    TimeColumn<&StepWaits::data_wait, kP95>(
+        "data_wait_p95_ns", "Of a step: the host waits for its data loader; 95 % of the steps stay below."),
+    PartColumn<&StepWaits::data_wait>("data_wait_share"),
+    TimeColumn<&StepWaits::gpu_wait, kMean>("gpu_wait_mean_ns",
+                                            "Of a step: the host waits for the GPU to have done its work; mean."),
+    TimeColumn<&StepWaits::gpu_wait, kP50>("gpu_wait_p50_ns",
+                                           "Of a step: the host waits for the GPU to have done its work; median."),
+    TimeColumn<&StepWaits::gpu_wait, kP95>(
+        "gpu_wait_p95_ns",
+        "Of a step: the host waits for the GPU to have done its work; 95 % of the steps stay below."),
+    PartColumn<&StepWaits::gpu_wait>("gpu_wait_share"),
+    TimeColumn<&StepWaits::own, kMean>("own_mean_ns",
+                                       "Of a step: the host does its own, Python and launching; mean."),
+    PartColumn<&StepWaits::own>("own_share"),
+    TimeColumn<&StepWaits::own, kP50>("own_p50_ns",
+                                      "Of a step: the host does its own, Python and launching; median."),
+    TimeColumn<&StepWaits::own, kP95>(
+        "own_p95_ns", "Of a step: the host does its own, Python and launching; 95 % of the steps stay below."),
+    TimeColumn<&StepWaits::launch_gaps, kMean>(
+        "launch_gap_mean_ns",
+        "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; mean."),
+    TimeColumn<&StepWaits::launch_gaps, kP50>(
+        "launch_gap_p50_ns",
+        "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; median."),
+    TimeColumn<&StepWaits::launch_gaps, kP95>(
+        "launch_gap_p95_ns",
+        "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; 95 % of "
+        "the steps stay below."),
+    PartColumn<&StepWaits::launch_gaps>("launch_gap_share"),
+    TimeColumn<&StepWaits::exposed_communication, kMean>(
+        "exposed_communication_mean_ns", "Of a step: only communication runs on the GPU; mean; of recordings."),
+    TimeColumn<&StepWaits::exposed_communication, kP50>(
+        "exposed_communication_p50_ns", "Of a step: only communication runs on the GPU; median; of recordings."),
+    TimeColumn<&StepWaits::exposed_communication, kP95>(
+        "exposed_communication_p95_ns",
+        "Of a step: only communication runs on the GPU; 95 % of the steps stay below; of recordings."),
+    PartColumn<&StepWaits::exposed_communication>("exposed_communication_share"),
 });
 
 }  // namespace
@@ -210,6 +157,10 @@ StepWaits WaitsOf(const Run& run) {
   return WaitsOfTimes(all);
 }
 
+std::string RankName(uint32_t rank) {
+  return std::to_string(std::min(rank, kMaxRanksKept)) + (rank >= kMaxRanksKept ? " and above" : "");
+}
+
 WaitTable FoldWaits(const Run& run) {
   WaitTable table;
   table.title = run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu;
@@ -218,15 +169,14 @@ WaitTable FoldWaits(const Run& run) {
   table.on_cpu = run.key.source == SourceKind::kEstimated && !table.virtual_gpu;
   table.all = WaitsOf(run);
   for (const auto& [rank, times] : run.step_times) {
-    table.ranks.push_back({std::to_string(rank) + (rank == kMaxRanksKept ? " and above" : ""), WaitsOfTimes(times)});
+    table.ranks.push_back({RankName(rank), WaitsOfTimes(times)});
   }
   CompareRanks(&table);
   return table;
 }
 
 RowSet RowsOf(const WaitTable& table) {
-  RowSet set;
-  set.size = 1 + (table.ranks.size() > 1 ? table.ranks.size() : 0);
+  RowSet set{.size = 1 + (table.ranks.size() > 1 ? table.ranks.size() : 0), .columns = {}};
   const auto row = [&table](size_t i) {
     return i == 0 ? RankWaits{.rank = {}, .waits = table.all} : table.ranks[i - 1];
   };

@@ -29,9 +29,8 @@ struct StepWaits {
   StepPart data_wait;  // for a batch of a DataLoader
   StepPart gpu_wait;   // in calls that return when the GPU has done its work
   StepPart own;        // the rest of the clock: Python, launching, other waits
-  // Nothing runs on the GPU and the host does not wait for data: the GPU has done what was launched and waits for
-  // more. At least so long, because the GPU counts as idle in a wait for data as far as it can have been; of imports
-  // exact.
+  // Nothing runs on the GPU and the host does not wait for data. At least so long, because the GPU counts as idle in
+  // a wait for data as far as it can have been; of imports exact.
   StepPart launch_gaps;
   // Only communication runs on the GPU. It is a part of gpu_busy; nothing where no communication was seen.
   StepPart exposed_communication;
@@ -41,16 +40,18 @@ struct StepWaits {
   std::optional<double> Share(const StepPart& part) const;
   // The time in which nothing runs on the GPU.
   std::optional<double> idle_ns() const;
-  // By how much a step would be shorter without these waits, at most: where the GPU has work meanwhile, the work
-  // would remain.
+  // By how much a step would be shorter without these waits, at most: work that the GPU does meanwhile remains.
   std::optional<double> GainWithout(const StepPart& wait) const;
 };
 
 // The waits of all ranks together.
 StepWaits WaitsOf(const Run& run);
 
+// "3"; "1024 and above" for all that are not kept one by one.
+std::string RankName(uint32_t rank);
+
 struct RankWaits {
-  std::string rank;  // "3"; "1024 and above"
+  std::string rank;  // RankName
   StepWaits waits;
 };
 

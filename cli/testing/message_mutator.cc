@@ -179,15 +179,8 @@ void Set(Message* message, const FieldDescriptor* field, int at, Random& random)
       } else if (at >= 0) {
         before = reflection.GetRepeatedString(*message, field, at);
       }
-      std::string text = Text(before, random);
-      if (!field->is_repeated()) {
-        reflection.SetString(message, field, std::move(text));
-      } else if (at >= 0) {
-        reflection.SetRepeatedString(message, field, at, std::move(text));
-      } else {
-        reflection.AddString(message, field, std::move(text));
-      }
-      return;
+      return put(&Reflection::SetString, &Reflection::SetRepeatedString, &Reflection::AddString,
+                 Text(before, random));
     }
     case FieldDescriptor::CPPTYPE_MESSAGE: {
       Message* const child = !field->is_repeated() ? reflection.MutableMessage(message, field)

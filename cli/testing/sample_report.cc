@@ -20,7 +20,7 @@ Report SampleMeasuredReport(By by) {
   const Profile profile = SampleMeasured(machine);
   Report report = FoldRun(profile, profile.runs.begin()->second, machine, {.by = by});
   report.alarms.push_back(
-      AlarmOf(AboveBandwidth{1.71e12, 1.56e12, 1.71 / 1.56, machine.name},
+      AlarmOf(AboveBandwidth{1.71e12, 1.56e12, machine.name},
               AlarmPlace{"ResNet", "layer1.0.bn1", Phase::kForward, "cudnn::bn_fw_tr_1C11_kernel_NCHW"}));
   return report;
 }

@@ -7,6 +7,7 @@
 #ifndef RFINJECT_CLI_TEXT_ROW_SET_H_
 #define RFINJECT_CLI_TEXT_ROW_SET_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -44,7 +46,39 @@ struct ColumnInfo {
   // counted.
   bool of_counters = false;
   bool of_roofs = false;  // no table shows it where no roofs are known
+
+  // The same column with one of these said of it.
+  constexpr ColumnInfo Additive() const { return With(&ColumnInfo::additive, true); }
+  constexpr ColumnInfo ShownOnly() const { return With(&ColumnInfo::data, false); }
+  constexpr ColumnInfo OfCounters() const { return With(&ColumnInfo::of_counters, true); }
+  constexpr ColumnInfo OfRoofs() const { return With(&ColumnInfo::of_roofs, true); }
+
+ private:
+  constexpr ColumnInfo With(bool ColumnInfo::*fact, bool value) const {
+    ColumnInfo column = *this;
+    column.*fact = value;
+    return column;
+  }
 };
+
+// Columns by their kinds, for the tables of columns.
+constexpr ColumnInfo TextColumn(std::string_view name, std::string_view help = {}, std::string_view title = {}) {
+  return {.name = name, .help = help, .title = title, .kind = Kind::kText};
+}
+constexpr ColumnInfo CountColumn(std::string_view name, std::string_view help = {}, std::string_view title = {}) {
+  return {.name = name, .help = help, .title = title, .kind = Kind::kCount};
+}
+constexpr ColumnInfo UnitColumn(std::string_view name, std::string_view unit, std::string_view help = {},
+                                std::string_view title = {}) {
+  return {.name = name, .help = help, .title = title, .kind = Kind::kUnit, .unit = unit};
+}
+constexpr ColumnInfo ShareColumn(std::string_view name, std::string_view help = {}, std::string_view title = {}) {
+  return {.name = name, .help = help, .title = title, .kind = Kind::kShare};
+}
+constexpr ColumnInfo PlainColumn(std::string_view name, std::string_view help = {}, std::string_view title = {},
+                                 std::string_view unit = {}) {
+  return {.name = name, .help = help, .title = title, .kind = Kind::kPlain, .unit = unit};
+}
 
 // A column over rows of one type.
 template <typename Subject>
@@ -79,6 +113,16 @@ void Append(std::span<const ColumnOf<Subject>> columns, const SubjectOf& subject
     rows->columns.push_back(
         {column.info, [value = column.value, subject_of](size_t row) { return value(subject_of(row)); }});
   }
+}
+
+// A view of `rows` with all of `columns`.
+template <typename Subject, size_t kColumns>
+RowSet RowSetOf(const std::array<ColumnOf<Subject>, kColumns>& columns,
+                std::type_identity_t<std::span<const Subject>> rows) {
+  RowSet set{.size = rows.size(), .columns = {}};
+  Append(
+      std::span<const ColumnOf<Subject>>(columns), [rows](size_t i) -> const Subject& { return rows[i]; }, &set);
+  return set;
 }
 
 // Adds a column that has the same value in every row.

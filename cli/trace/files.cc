@@ -1,13 +1,11 @@
 #include "cli/trace/files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 
+#include "cli/trace/frames.h"
 #include "proto/wire/framing.h"
 
 namespace rfinject::cli {
@@ -38,13 +36,15 @@ absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path) {
 }
 
 bool IsTraceFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
+  FileSource source;
   char magic[sizeof wire::kFileMagic] = {};
-  const bool trace = ::pread(fd, magic, sizeof magic, 0) == static_cast<ssize_t>(sizeof magic) &&
-                     std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
-  ::close(fd);
-  return trace;
+  return source.Open(path).ok() && source.ReadAt(0, magic, sizeof magic).ok() &&
+         std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
+}
+
+int64_t ChangedUnixNs(const struct stat& status) {
+  constexpr int64_t kLastSecond = 9'000'000'000;  // in 2255
+  return std::clamp<int64_t>(status.st_mtim.tv_sec, 0, kLastSecond) * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
 }  // namespace rfinject::cli

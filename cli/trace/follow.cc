@@ -17,10 +17,6 @@
 namespace rfinject::cli {
 namespace {
 
-// The latest time of a file, in seconds, that still fits into a number of nanoseconds. The owner of a file may set
-// its time to anything.
-constexpr int64_t kLastSecond = 9'000'000'000;
-
 // Adds up the traces of a run as they are.
 class Sum {
  public:
@@ -70,9 +66,7 @@ absl::StatusOr<bool> RunFollower::Look(const std::function<bool()>& keep_on) {
   for (const std::string& file : *files) {
     struct stat status;
     if (::stat(file.c_str(), &status) != 0) continue;  // it has gone since
-    const int64_t second = std::clamp<int64_t>(status.st_mtim.tv_sec, 0, kLastSecond);
-    const int64_t changed = second * 1'000'000'000 + status.st_mtim.tv_nsec;
-    extents.emplace(file, Extent(status.st_ino, static_cast<uint64_t>(status.st_size), changed));
+    extents.emplace(file, Extent(status.st_ino, static_cast<uint64_t>(status.st_size), ChangedUnixNs(status)));
   }
   if (extents.empty()) return failed("the traces have gone");
   if (extents == seen_) return false;
@@ -99,8 +93,7 @@ absl::StatusOr<bool> RunFollower::Look(const std::function<bool()>& keep_on) {
   // Of two traces that share an id, the one that holds more counts.
   std::vector<FollowedTrace*> longest_first;
   for (FollowedTrace& trace : run.traces) longest_first.push_back(&trace);
-  std::stable_sort(longest_first.begin(), longest_first.end(),
-                   [](const FollowedTrace* a, const FollowedTrace* b) { return a->bytes > b->bytes; });
+  std::ranges::stable_sort(longest_first, std::ranges::greater{}, &FollowedTrace::bytes);
   Sum sum;
   for (FollowedTrace* trace : longest_first) {
     if (!keep_on()) return false;

@@ -1,7 +1,7 @@
 // File: follow.h
 //
-// Follows the newest run of a folder as its traces grow. Processes append to the traces meanwhile; nobody waits for
-// anybody, since files are only listed and read. A trace that ends inside a frame is read up to there.
+// Follows the newest run of a folder as its traces grow. Files are only listed and read, while processes append to
+// them; a trace that ends inside a frame is read up to there.
 //
 //   RunFollower follower("rfinject-out/latest/");
 //   absl::StatusOr<bool> news = follower.Look(keep_on);

@@ -54,33 +54,28 @@ absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, void* out, size_t siz
   return done;
 }
 
-bool FrameReader::Fail(uint64_t offset, std::string_view reason) {
-  status_ = DamageAt(offset, reason);
-  return false;
-}
-
-bool FrameReader::EndsInside(uint64_t offset, std::string_view reason) {
-  status_ = CutAt(offset, reason);
+bool FrameReader::Fail(absl::Status status) {
+  status_ = std::move(status);
   return false;
 }
 
 bool FrameReader::ReadHeader() {
   uint8_t header[wire::kFileHeaderSize];
   const absl::StatusOr<size_t> count = source_.ReadAt(0, header, sizeof header);
-  if (!count.ok()) return Fail(0, DamageReason(count.status()));
-  if (*count == 0) return EndsInside(0, "the file is empty");
+  if (!count.ok()) return Fail(DamageAt(0, DamageReason(count.status())));
+  if (*count == 0) return Fail(CutAt(0, "the file is empty"));
   const size_t magic = std::min(*count, sizeof wire::kFileMagic);
-  if (std::memcmp(header, wire::kFileMagic, magic) != 0) return Fail(0, "not a trace of rfinject");
-  if (*count < sizeof header) return EndsInside(*count, "the file ends inside its header");
+  if (std::memcmp(header, wire::kFileMagic, magic) != 0) return Fail(DamageAt(0, "not a trace of rfinject"));
+  if (*count < sizeof header) return Fail(CutAt(*count, "the file ends inside its header"));
   uint16_t major = 0;
   switch (wire::DecodeFileHeader(header, &major)) {
     case wire::FrameStatus::kOk:
       break;
     case wire::FrameStatus::kNewerFormat:
-      return Fail(8, absl::StrCat("written in format ", major, ", this rfinject reads up to format ",
-                                  wire::kFormatMajor, "; use a newer rfinject"));
+      return Fail(DamageAt(8, absl::StrCat("written in format ", major, ", this rfinject reads up to format ",
+                                           wire::kFormatMajor, "; use a newer rfinject")));
     default:
-      return Fail(8, "the file's header is damaged (checksum)");
+      return Fail(DamageAt(8, "the file's header is damaged (checksum)"));
   }
   header_ok_ = true;
   offset_ = sizeof header;
@@ -91,10 +86,10 @@ bool FrameReader::Next() {
   if (!status_.ok() || (!header_ok_ && !ReadHeader())) return false;
   uint8_t bytes[wire::kFrameHeaderSize];
   absl::StatusOr<size_t> count = source_.ReadAt(offset_, bytes, sizeof bytes);
-  if (!count.ok()) return Fail(offset_, DamageReason(count.status()));
+  if (!count.ok()) return Fail(DamageAt(offset_, DamageReason(count.status())));
   if (*count == 0) return false;
   if (*count < sizeof bytes) {
-    return EndsInside(offset_, "the file ends inside a frame's header, as when its writer was killed");
+    return Fail(CutAt(offset_, "the file ends inside a frame's header, as when its writer was killed"));
   }
   const auto expected = static_cast<uint32_t>(frames_);
   wire::FrameHeader header;
@@ -102,11 +97,12 @@ bool FrameReader::Next() {
     case wire::FrameStatus::kOk:
       break;
     case wire::FrameStatus::kTooLong:
-      return Fail(offset_ + 4, absl::StrCat("a frame claims ", header.length, " bytes, more than any has"));
+      return Fail(DamageAt(offset_ + 4, absl::StrCat("a frame claims ", header.length, " bytes, more than any has")));
     case wire::FrameStatus::kOutOfSequence:
-      return Fail(offset_ + 8, absl::StrCat("frame ", header.sequence, " lies where frame ", expected, " should be"));
+      return Fail(DamageAt(offset_ + 8,
+                           absl::StrCat("frame ", header.sequence, " lies where frame ", expected, " should be")));
     default:
-      return Fail(offset_, "no frame begins where one should");
+      return Fail(DamageAt(offset_, "no frame begins where one should"));
   }
   // Memory grows with what is there, not with what the header claims.
   constexpr size_t kStep = 1u << 20;
@@ -121,15 +117,15 @@ bool FrameReader::Next() {
       capacity_ = capacity;
     }
     count = source_.ReadAt(offset_ + sizeof bytes + have, buffer_.get() + have, want);
-    if (!count.ok()) return Fail(offset_ + sizeof bytes + have, DamageReason(count.status()));
+    if (!count.ok()) return Fail(DamageAt(offset_ + sizeof bytes + have, DamageReason(count.status())));
     have += *count;
     if (*count < want) {
-      return EndsInside(offset_, absl::StrCat("the file ends inside a frame (", have, " of ", header.length,
-                                              " bytes are there), as when its writer was killed"));
+      return Fail(CutAt(offset_, absl::StrCat("the file ends inside a frame (", have, " of ", header.length,
+                                              " bytes are there), as when its writer was killed")));
     }
   }
   if (wire::CheckPayload(header, buffer_.get()) != wire::FrameStatus::kOk) {
-    return Fail(offset_, "a frame is damaged (checksum)");
+    return Fail(DamageAt(offset_, "a frame is damaged (checksum)"));
   }
   payload_ = {buffer_.get(), header.length};
   payload_offset_ = offset_ + sizeof bytes;

@@ -13,7 +13,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -72,8 +71,7 @@ class FrameReader {
   uint64_t payload_offset() const { return payload_offset_; }
 
  private:
-  bool Fail(uint64_t offset, std::string_view reason);
-  bool EndsInside(uint64_t offset, std::string_view reason);
+  bool Fail(absl::Status status);
   bool ReadHeader();
 
   ByteSource& source_;

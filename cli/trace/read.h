@@ -4,8 +4,7 @@
 // what the launch keys that were found take, up to kMaxDecodedBytes. Nothing in a file is trusted.
 //
 // A damaged trace is used up to the damage: every whole chunk before it counts, nothing after it does. A chunk whose
-// checksum is right but whose records are refused (apply.h) is damage like any other; then not even a part of that
-// chunk counts.
+// records are refused (apply.h) is damage like any other, and no part of it counts.
 #ifndef RFINJECT_CLI_TRACE_READ_H_
 #define RFINJECT_CLI_TRACE_READ_H_
 

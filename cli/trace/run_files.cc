@@ -8,17 +8,12 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/trace/files.h"
 #include "cli/trace/frames.h"
 #include "cli/trace/workers.h"
 
 namespace rfinject::cli {
 namespace {
-
-int64_t ChangedUnixNs(const std::string& path) {
-  struct stat status;
-  if (::stat(path.c_str(), &status) != 0) return 0;
-  return static_cast<int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
-}
 
 // Returns false where the trace does not tell.
 bool ReadOrigin(const std::string& path, const Profile& profile, RunFiles* run) {
@@ -39,7 +34,9 @@ bool ReadOrigin(const std::string& path, const Profile& profile, RunFiles* run) 
     run->start_unix_ns = first->start_unix_ns;
     if (processes == 1) run->job = first->job_id;
   }
-  if (run->start_unix_ns == 0) run->start_unix_ns = ChangedUnixNs(path);
+  if (struct stat status; run->start_unix_ns == 0 && ::stat(path.c_str(), &status) == 0) {
+    run->start_unix_ns = ChangedUnixNs(status);
+  }
   return true;
 }
 

@@ -1,8 +1,7 @@
 // File: run_files.h
 //
-// Finds which trace files are of one run, and which run is the newest. A run is what one command started: the ranks
-// of a job and their restarts have the same Process.job_id. A trace without one is a run of its own, and so is a
-// merged one.
+// Finds which trace files are of one run, and which run is the newest. The ranks of a job and their restarts have the
+// same Process.job_id; a trace without one is a run of its own, and so is a merged one.
 //
 //   TraceBeginnings beginnings;
 //   for (const RunFiles& run : GroupByRun(files, &beginnings, &unknown)) Read(run.files);
@@ -26,8 +25,8 @@ struct RunFiles {
   std::vector<std::string> argv;   // of the first process
 };
 
-// Remembers what the beginnings of files say: which traces they are, and to which run they belong. For a folder with
-// a thousand traces this is asked more than once, but each file is opened only once.
+// Remembers what the beginnings of files say, which traces they are and of which run, so that each file of a folder
+// is opened only once.
 class TraceBeginnings {
  public:
   struct One {

@@ -1,7 +1,9 @@
 #include "cli/trace/run_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -100,6 +102,18 @@ TEST_F(RunFilesTest, TheLatestRunIsOneOfTheFolder) {
     fs::create_directory_symlink(elsewhere, root_ + "/latest");
     EXPECT_EQ(LatestRun(root_), "") << elsewhere;
   }
+}
+
+// The owner of a file may set its time to anything.
+TEST_F(RunFilesTest, ATimeBeyondNanosecondsIsLate) {
+  Process("future.rfx", "", 0);
+  Process("past.rfx", "", 0);
+  const timespec year_2400[2] = {{.tv_sec = 13'569'465'600, .tv_nsec = 0}, {.tv_sec = 13'569'465'600, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, files_[0].c_str(), year_2400, 0), 0);
+  const std::vector<RunFiles> runs = GroupByRun(files_, &beginnings_, &unknown_);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(Names(runs[1]), std::vector<std::string>{"future.rfx"});
+  EXPECT_GT(runs[1].start_unix_ns, runs[0].start_unix_ns);
 }
 
 }  // namespace

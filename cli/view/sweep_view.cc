@@ -54,7 +54,7 @@ constexpr auto kForward = std::to_array<TableLook>({
 
 // The head of a column in tables, by which correlations name it.
 std::string_view TitleOf(size_t column) {
-  const std::string_view name = SweepColumns()[column].column.info.name;
+  const std::string_view name = SweepColumns()[column].info.name;
   const auto look =
       std::find_if(kWhole.begin(), kWhole.end(), [&](const TableLook& one) { return one.column == name; });
   return look != kWhole.end() ? look->title : name;
@@ -88,10 +88,8 @@ RowSet CorrelationsOf(const Sweep& sweep) {
   static constexpr auto kColumns = std::to_array<ColumnOf<One>>({
       {{.name = "gpu"}, [](const One& one) { return Cell{one.group->gpu}; }},
       {{.name = "source"}, [](const One& one) { return Cell{std::string(SourceName(one.group->source))}; }},
-      {{.name = "a"},
-       [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->a].column.info.name)}; }},
-      {{.name = "b"},
-       [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->b].column.info.name)}; }},
+      {{.name = "a"}, [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->a].info.name)}; }},
+      {{.name = "b"}, [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->b].info.name)}; }},
       {{.name = "spearman_rho"}, [](const One& one) { return Cell{*one.correlation->rho}; }},
       {{.name = "runs"}, [](const One& one) { return Cell{uint64_t{one.correlation->runs}}; }},
   });
@@ -191,7 +189,7 @@ Section CorrelationSection(const SweepGroup& group) {
       const std::optional<double> value = c < row ? rho(used[row], used[c]) : std::nullopt;
       cells.push_back(value ? absl::StrFormat("%+.2f", *value) : c == row ? "1" : "");
     }
-    const std::string_view name = SweepColumns()[used[c]].column.info.name;
+    const std::string_view name = SweepColumns()[used[c]].info.name;
     AddText(
         name, [cells = std::move(cells)](size_t row) { return cells[row]; }, &table.rows);
     table.looks.push_back({.column = name, .title = TitleOf(used[c]), .priority = 1});

@@ -47,7 +47,7 @@ Report SmallReport() {
   report.steps = 10;
   report.shortest_launch_ns = 2000;
   const auto roof = [&](Precision precision, RoofKind kind, double peak, double bandwidth, bool used) {
-    report.roofs.push_back({precision, {}, MemoryLevel::kDram, kind, peak, bandwidth, peak / bandwidth, used});
+    report.roofs.push_back({precision, {}, MemoryLevel::kDram, kind, peak, bandwidth, used});
   };
   roof(Precision::kFp32, RoofKind::kDatasheet, 19.5e12, 1555e9, true);
   roof(Precision::kTf32Tensor, RoofKind::kDatasheet, 156e12, 1555e9, true);

@@ -22,7 +22,7 @@ Advice Judge(const Rule& rule, const FactValues& facts) {
     for (const size_t index : missing) advice.missing.push_back(static_cast<Fact>(index));
     return advice;
   }
-  const std::optional<double>& step = facts[static_cast<size_t>(Fact::kStep)];
+  const std::optional<double>& step = facts[Fact::kStep];
   if (gain && step && *gain > 0 && *gain >= kLeastGainShare * *step) {
     advice.state = Advice::State::kHolds;
     advice.gain_ns = *gain;

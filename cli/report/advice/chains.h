@@ -1,10 +1,9 @@
 // File: chains.h
 //
-// ElementwiseChains finds element-wise operators that a layer runs one after the other, each in a kernel of its own,
-// and what they would take as one kernel, which is what torch.compile makes of them. A trace does not say which
-// operator reads which one's result. So those of a layer without children and without products are taken for one
-// chain, which reads its operand, in the backward also the gradient, and writes its result. Other layers run products
-// in between, and what torch.compile fuses across layers is not seen.
+// ElementwiseChains finds element-wise operators that a layer runs one after the other, and what they would take as
+// the one kernel that torch.compile makes of them. A trace does not say which operator reads which one's result, so
+// those of a layer without children and without products are taken for one chain, which reads its operand, in the
+// backward also the gradient, and writes its result. What torch.compile fuses across layers is not seen.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_CHAINS_H_
 #define RFINJECT_CLI_REPORT_ADVICE_CHAINS_H_
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -13,18 +14,28 @@
 namespace rfinject::cli {
 namespace {
 
-// Nobody writes rules with deeper nesting; the limit bounds the recursion.
+// No rule is nested deeper; the limit bounds the recursion.
 constexpr int kMostDepth = 40;
+
+template <typename Operation>
+double Apply(double a, double b) {
+  return Operation()(a, b);
+}
+double Not(double a, double /*b*/) { return a == 0; }
+double Negative(double a, double /*b*/) { return -a; }
+double Divide(double a, double b) { return b == 0 ? 0 : a / b; }
+double Least(double a, double b) { return std::min(a, b); }
+double Most(double a, double b) { return std::max(a, b); }
 
 }  // namespace
 
-// A parser by recursive descent, with a function for each level of binding.
+// A parser by recursive descent.
 class ExpressionParser {
  public:
   ExpressionParser(std::string_view text, const Expression::IndexOf& index_of) : rest_(text), index_of_(index_of) {}
 
   absl::StatusOr<Expression> Parse() {
-    absl::StatusOr<size_t> whole = Or();
+    absl::StatusOr<size_t> whole = Chain();
     if (!whole.ok()) return whole.status();
     Skip();
     if (!rest_.empty()) return Expected("an operator");
@@ -35,9 +46,9 @@ class ExpressionParser {
   using Kind = Expression::Kind;
   struct Operator {
     std::string_view text;
-    Kind kind;
+    Expression::Function function = nullptr;
+    Kind kind = Kind::kBinary;
   };
-  using Level = absl::StatusOr<size_t> (ExpressionParser::*)();
 
   void Skip() {
     while (!rest_.empty() && absl::ascii_isspace(static_cast<unsigned char>(rest_.front()))) rest_.remove_prefix(1);
@@ -62,40 +73,26 @@ class ExpressionParser {
     return result_.nodes_.size() - 1;
   }
 
-  // Operands of `tighter` with any of `operators` between, from left to right.
-  absl::StatusOr<size_t> Chain(Level tighter, std::span<const Operator> operators) {
-    absl::StatusOr<size_t> left = (this->*tighter)();
+  // Operands with any of the operators of this level between, from left to right; levels bind ever tighter.
+  absl::StatusOr<size_t> Chain(size_t level = 0) {
+    static constexpr Operator kOr[] = {{"or", nullptr, Kind::kOr}};
+    static constexpr Operator kAnd[] = {{"and", nullptr, Kind::kAnd}};
+    static constexpr Operator kComparisons[] = {
+        {"<=", Apply<std::less_equal<>>}, {"<", Apply<std::less<>>},      {">=", Apply<std::greater_equal<>>},
+        {">", Apply<std::greater<>>},     {"==", Apply<std::equal_to<>>}, {"!=", Apply<std::not_equal_to<>>}};
+    static constexpr Operator kSums[] = {{"+", Apply<std::plus<>>}, {"-", Apply<std::minus<>>}};
+    static constexpr Operator kProducts[] = {{"*", Apply<std::multiplies<>>}, {"/", Divide}};
+    static constexpr std::array<std::span<const Operator>, 5> kLevels = {kOr, kAnd, kComparisons, kSums, kProducts};
+    if (level == kLevels.size()) return Operand();
+    absl::StatusOr<size_t> left = Chain(level + 1);
     while (left.ok()) {
-      const auto next =
-          std::find_if(operators.begin(), operators.end(), [this](const Operator& one) { return Take(one.text); });
-      if (next == operators.end()) break;
-      absl::StatusOr<size_t> right = (this->*tighter)();
+      const auto next = std::ranges::find_if(kLevels[level], [this](const Operator& one) { return Take(one.text); });
+      if (next == kLevels[level].end()) break;
+      absl::StatusOr<size_t> right = Chain(level + 1);
       if (!right.ok()) return right;
-      left = Add({.kind = next->kind, .first = *left, .second = *right});
+      left = Add({.kind = next->kind, .first = *left, .second = *right, .function = next->function});
     }
     return left;
-  }
-  absl::StatusOr<size_t> Or() {
-    static constexpr std::array kOperators = {Operator{"or", Kind::kOr}};
-    return Chain(&ExpressionParser::And, kOperators);
-  }
-  absl::StatusOr<size_t> And() {
-    static constexpr std::array kOperators = {Operator{"and", Kind::kAnd}};
-    return Chain(&ExpressionParser::Comparison, kOperators);
-  }
-  absl::StatusOr<size_t> Comparison() {
-    static constexpr std::array kOperators = {Operator{"<=", Kind::kLessEqual},    Operator{"<", Kind::kLess},
-                                              Operator{">=", Kind::kGreaterEqual}, Operator{">", Kind::kGreater},
-                                              Operator{"==", Kind::kEqual},        Operator{"!=", Kind::kNotEqual}};
-    return Chain(&ExpressionParser::Sum, kOperators);
-  }
-  absl::StatusOr<size_t> Sum() {
-    static constexpr std::array kOperators = {Operator{"+", Kind::kAdd}, Operator{"-", Kind::kSubtract}};
-    return Chain(&ExpressionParser::Product, kOperators);
-  }
-  absl::StatusOr<size_t> Product() {
-    static constexpr std::array kOperators = {Operator{"*", Kind::kMultiply}, Operator{"/", Kind::kDivide}};
-    return Chain(&ExpressionParser::Operand, kOperators);
   }
 
   absl::StatusOr<size_t> Operand() {
@@ -105,25 +102,25 @@ class ExpressionParser {
     return operand;
   }
   absl::StatusOr<size_t> Unary() {
-    for (const Operator& one : {Operator{"not", Kind::kNot}, Operator{"-", Kind::kNegative}}) {
+    for (const Operator& one : {Operator{"not", Not}, Operator{"-", Negative}}) {
       if (!Take(one.text)) continue;
       absl::StatusOr<size_t> operand = Operand();
       if (!operand.ok()) return operand;
-      return Add({.kind = one.kind, .first = *operand});
+      return Add({.kind = Kind::kUnary, .first = *operand, .function = one.function});
     }
-    for (const Operator& one : {Operator{"min", Kind::kMin}, Operator{"max", Kind::kMax}}) {
+    for (const Operator& one : {Operator{"min", Least}, Operator{"max", Most}}) {
       if (!Take(one.text)) continue;
       if (!Take("(")) return Expected("(");
-      absl::StatusOr<size_t> first = Or();
+      absl::StatusOr<size_t> first = Chain();
       if (!first.ok()) return first;
       if (!Take(",")) return Expected(",");
-      absl::StatusOr<size_t> second = Or();
+      absl::StatusOr<size_t> second = Chain();
       if (!second.ok()) return second;
       if (!Take(")")) return Expected(")");
-      return Add({.kind = one.kind, .first = *first, .second = *second});
+      return Add({.kind = Kind::kBinary, .first = *first, .second = *second, .function = one.function});
     }
     if (Take("(")) {
-      absl::StatusOr<size_t> inner = Or();
+      absl::StatusOr<size_t> inner = Chain();
       if (inner.ok() && !Take(")")) return Expected(")");
       return inner;
     }
@@ -154,45 +151,6 @@ absl::StatusOr<Expression> Expression::Parse(std::string_view text, const IndexO
   return ExpressionParser(text, index_of).Parse();
 }
 
-double Expression::Combine(Kind kind, double a, double b) {
-  switch (kind) {
-    case Kind::kNot:
-      return a == 0 ? 1 : 0;
-    case Kind::kNegative:
-      return -a;
-    case Kind::kLess:
-      return a < b ? 1 : 0;
-    case Kind::kLessEqual:
-      return a <= b ? 1 : 0;
-    case Kind::kGreater:
-      return a > b ? 1 : 0;
-    case Kind::kGreaterEqual:
-      return a >= b ? 1 : 0;
-    case Kind::kEqual:
-      return a == b ? 1 : 0;
-    case Kind::kNotEqual:
-      return a != b ? 1 : 0;
-    case Kind::kAdd:
-      return a + b;
-    case Kind::kSubtract:
-      return a - b;
-    case Kind::kMultiply:
-      return a * b;
-    case Kind::kDivide:
-      return b == 0 ? 0 : a / b;
-    case Kind::kMin:
-      return std::min(a, b);
-    case Kind::kMax:
-      return std::max(a, b);
-    case Kind::kNumber:
-    case Kind::kName:
-    case Kind::kOr:
-    case Kind::kAnd:
-      break;
-  }
-  return 0;
-}
-
 std::optional<double> Expression::EvaluateNode(size_t at, std::span<const std::optional<double>> values,
                                                std::vector<size_t>* missing) const {
   const Node& node = nodes_[at];
@@ -203,11 +161,9 @@ std::optional<double> Expression::EvaluateNode(size_t at, std::span<const std::o
   }
   const size_t missing_before = missing->size();
   const std::optional<double> a = EvaluateNode(node.first, values, missing);
-  if (node.kind == Kind::kNot || node.kind == Kind::kNegative) {
-    return a ? std::optional(Combine(node.kind, *a, 0)) : std::nullopt;
-  }
+  if (node.kind == Kind::kUnary) return a ? std::optional(node.function(*a, 0)) : std::nullopt;
   const std::optional<double> b = EvaluateNode(node.second, values, missing);
-  if (node.kind == Kind::kAnd || node.kind == Kind::kOr) {
+  if (node.kind != Kind::kBinary) {
     const bool decides = node.kind == Kind::kOr;  // the value of either side that is the value of both
     if ((a && (*a != 0) == decides) || (b && (*b != 0) == decides)) {
       missing->resize(missing_before);
@@ -215,7 +171,7 @@ std::optional<double> Expression::EvaluateNode(size_t at, std::span<const std::o
     }
     return a && b ? std::optional<double>(decides ? 0 : 1) : std::nullopt;
   }
-  return a && b ? std::optional(Combine(node.kind, *a, *b)) : std::nullopt;
+  return a && b ? std::optional(node.function(*a, *b)) : std::nullopt;
 }
 
 std::optional<double> Expression::Evaluate(std::span<const std::optional<double>> values,

@@ -39,33 +39,15 @@ class Expression {
 
  private:
   friend class ExpressionParser;
-  enum class Kind : uint8_t {
-    kNumber,
-    kName,
-    kNot,
-    kNegative,
-    kOr,
-    kAnd,
-    kLess,
-    kLessEqual,
-    kGreater,
-    kGreaterEqual,
-    kEqual,
-    kNotEqual,
-    kAdd,
-    kSubtract,
-    kMultiply,
-    kDivide,
-    kMin,
-    kMax,
-  };
+  enum class Kind : uint8_t { kNumber, kName, kOr, kAnd, kUnary, kBinary };
+  using Function = double (*)(double a, double b);  // kUnary: of `a` alone
   struct Node {
     Kind kind{};
     double number = 0;             // kNumber
     size_t index = 0;              // kName
     size_t first = 0, second = 0;  // operands, which stand before
+    Function function = nullptr;   // kUnary, kBinary
   };
-  static double Combine(Kind kind, double a, double b);
   std::optional<double> EvaluateNode(size_t at, std::span<const std::optional<double>> values,
                                      std::vector<size_t>* missing) const;
 

@@ -172,7 +172,7 @@ FactCollector::FactCollector(const Run& run, const Machine& machine, const Expec
                                                                           : Precision::kFp16Tensor) {}
 
 void FactCollector::AddOptimizer(std::string_view op, const Sums& sums) {
-  sums_[static_cast<size_t>(Fact::kOptimizer)] += sums.time_ns();
+  sums_[Fact::kOptimizer] += sums.time_ns();
   is_adam_ = is_adam_ || Contains(op, "addcdiv");
   fused_optimizer_ = fused_optimizer_ || op.starts_with("_fused_");
   if (!op.starts_with("_fused_") && !op.starts_with("_foreach_") && !op.empty()) {
@@ -181,7 +181,6 @@ void FactCollector::AddOptimizer(std::string_view op, const Sums& sums) {
 }
 
 void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums) {
-  const auto add = [this](Fact fact, double value) { sums_[static_cast<size_t>(fact)] += value; };
   const double ns = sums.time_ns();
   const bool estimated = what_if_.has_model();
   const bool fp64 =
@@ -190,8 +189,9 @@ void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, con
     const uint32_t tf32 = IsConvolution(op) ? run_.key.policy.cudnn_tf32 : run_.key.policy.matmul_tf32;
     constexpr uint32_t kOn = 2;
     const bool to_tf32 = IsMatrix(op) && tf32 == kOn && what_if_.Has(Precision::kTf32Tensor);
-    add(Fact::kFp64, ns);
-    add(Fact::kFp64AsFp32, what_if_.InPrecision(key, sums, to_tf32 ? Precision::kTf32Tensor : Precision::kFp32, 0.5));
+    sums_[Fact::kFp64] += ns;
+    sums_[Fact::kFp64AsFp32] +=
+        what_if_.InPrecision(key, sums, to_tf32 ? Precision::kTf32Tensor : Precision::kFp32, 0.5);
     return;
   }
   const double fp32 = FlopIn(sums, {Precision::kFp32}), tf32 = FlopIn(sums, {Precision::kTf32Tensor});
@@ -203,14 +203,14 @@ void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, con
     products_flop_ += fp32 + tf32 + half;
   }
   if (matrix && fp32 > 0) {
-    add(Fact::kFullPrecisionMatrix, ns);
-    add(Fact::kMatrixInTf32, what_if_.InPrecision(key, sums, Precision::kTf32Tensor, 1));
+    sums_[Fact::kFullPrecisionMatrix] += ns;
+    sums_[Fact::kMatrixInTf32] += what_if_.InPrecision(key, sums, Precision::kTf32Tensor, 1);
   }
   if (key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication || key.phase == Phase::kData) return;
   if (estimated && !key.signature.starts_with("f32")) return;
   if (matrix || (!key.layer.model.empty() && FollowsItsOperands(op))) {
-    add(Fact::kFullPrecision, ns);
-    add(Fact::kInHalf, what_if_.InPrecision(key, sums, half_, 0.5));
+    sums_[Fact::kFullPrecision] += ns;
+    sums_[Fact::kInHalf] += what_if_.InPrecision(key, sums, half_, 0.5);
     if (matrix && !IsBackward(op) && !key.layer.model.empty() && key.phase != Phase::kBackward &&
         !IsBatchedProduct(op) && cast_layers_.insert(key.layer).second) {
       for (const SignatureShape& shape : ShapesOf(key.signature)) cast_biases_ += shape.rank == 1 ? 1 : 0;
@@ -225,21 +225,20 @@ void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, con
     const std::vector<SignatureShape> shapes = ShapesOf(key.signature);
     const double elements = shapes.empty() ? 0 : shapes.front().elements;
     constexpr double kConverted = 6;  // bytes of an element, read in one type and written in the other
-    add(Fact::kInHalf,
-        conversions * static_cast<double>(sums.launches) * what_if_.Elementwise(kConverted * elements));
+    sums_[Fact::kInHalf] +=
+        conversions * static_cast<double>(sums.launches) * what_if_.Elementwise(kConverted * elements);
   }
 }
 
 void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
-  const auto add = [this](Fact fact, double value) { sums_[static_cast<size_t>(fact)] += value; };
   const std::string_view op = BareName(key);
   const double ns = sums.time_ns(), launches = static_cast<double>(sums.launches);
   // A kernel of a few blocks takes some times the floor for latencies of its own; beyond, it is slow work.
   constexpr double kLittleLonger = 3;
   const double floor_ns = kLaunchFloorNs * launches;
   if (sums.least_ns() > 0 && sums.least_ns() < floor_ns && ns > 0 && ns < kLittleLonger * floor_ns) {
-    add(Fact::kShortLaunches, launches);
-    add(Fact::kShort, ns);
+    sums_[Fact::kShortLaunches] += launches;
+    sums_[Fact::kShort] += ns;
   }
   // The usual time stands at an operator's main kernel; its other kernels have none, and their time belongs to it.
   if (sums[Quantity::kTimeWithUsual] > 0) {
@@ -250,35 +249,35 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
   const bool of_weights =
       key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication || Contains(key.node, "AccumulateGrad");
   const bool of_the_batch = sums[Quantity::kPcieBytes] > 0 && !of_weights;  // a copy from the host
-  add(Fact::kLargerBatch, of_the_batch ? kBatches * ns
-                          : of_weights ? ns
-                                       : what_if_.WithBatch(key, sums, kBatches).value_or(ns));
+  sums_[Fact::kLargerBatch] += of_the_batch ? kBatches * ns
+                               : of_weights ? ns
+                                            : what_if_.WithBatch(key, sums, kBatches).value_or(ns);
   AddPrecisions(key, op, sums);
   if (key.phase == Phase::kOptimizer) AddOptimizer(op, sums);
-  if (key.phase == Phase::kCommunication) add(Fact::kCommunication, ns);
+  if (key.phase == Phase::kCommunication) sums_[Fact::kCommunication] += ns;
   if (key.phase == Phase::kRecompute) {
-    add(Fact::kRecompute, ns);
-    add(Fact::kRecomputeBytes, sums.dram_bytes());
+    sums_[Fact::kRecompute] += ns;
+    sums_[Fact::kRecomputeBytes] += sums.dram_bytes();
   }
   if (IsConvolution(op)) {
-    add(Fact::kConvolution, ns);
-    add(Fact::kConvolutionSlack, std::max(0.0, ns - sums.least_ns()));
+    sums_[Fact::kConvolution] += ns;
+    sums_[Fact::kConvolutionSlack] += std::max(0.0, ns - sums.least_ns());
     if (const auto aligned = what_if_.WithAlignedChannels(key, sums)) {
-      add(Fact::kUnaligned, ns);
-      add(Fact::kAligned, *aligned);
+      sums_[Fact::kUnaligned] += ns;
+      sums_[Fact::kAligned] += *aligned;
     }
   }
   const bool trains = run_.key.training && key.phase != Phase::kEval;
-  if (!trains && Contains(op, "batch_norm")) add(Fact::kBatchNormInference, ns);
+  if (!trains && Contains(op, "batch_norm")) sums_[Fact::kBatchNormInference] += ns;
   if (Contains(key.kernel, "nchwToNhwc") || Contains(key.kernel, "nhwcToNchw")) {
-    add(Fact::kTransposes, ns);
+    sums_[Fact::kTransposes] += ns;
   }
   // zero_grad is the optimizer's, or the model's: filling outside of any layer in the middle of a loop.
   const bool in_loop = key.phase == Phase::kOther || key.phase == Phase::kOptimizer;
   if (key.layer.model.empty() && in_loop && IsAny(op, {"zero_", "_foreach_zero_"})) {
-    add(Fact::kZeroGrad, ns);
+    sums_[Fact::kZeroGrad] += ns;
   }
-  if (Contains(key.node, "AccumulateGrad") && IsAny(op, {"add_", "add"})) add(Fact::kAccumulate, ns);
+  if (Contains(key.node, "AccumulateGrad") && IsAny(op, {"add_", "add"})) sums_[Fact::kAccumulate] += ns;
   if (what_if_.has_model()) chains_.Add(key, op, launches, ns);
   if (!key.layer.model.empty() && what_if_.has_model() && sums.launches > 0) {
     attention_[key.layer].push_back({&key, ns, sums.total_flop() / launches, launches, MostFlop(sums.flop())});
@@ -374,13 +373,10 @@ double FactCollector::WeightCastsNs() const {
 }
 
 // Waits are known of the optimizer's steps, and reports may divide by others.
-void FactCollector::AddWaits(const Report& report, FactValues* values) {
+void FactCollector::AddWaits(const Report& report, FactValues& values) {
   const StepWaits& waits = report.waits;
-  const double scale = report.steps > 0 && report.optimizer_steps > 0
-                           ? static_cast<double>(report.optimizer_steps) / static_cast<double>(report.steps)
-                           : 1;
   const auto set = [&](Fact fact, std::optional<double> ns) {
-    (*values)[static_cast<size_t>(fact)] = ns ? std::optional(*ns * scale) : std::nullopt;
+    values[fact] = ns ? std::optional(*ns * report.optimizer_steps_per_step()) : std::nullopt;
   };
   const bool of_a_gpu = waits.idle_ns().has_value();
   set(Fact::kClock, of_a_gpu ? std::optional(waits.step_ns()) : std::nullopt);
@@ -390,114 +386,110 @@ void FactCollector::AddWaits(const Report& report, FactValues* values) {
   // A virtual GPU's host is not the one that the GPU would have, so that its launches say little.
   const bool measured = report.run.source == SourceKind::kMeasured;
   set(Fact::kHost, measured ? waits.own.mean_ns : std::nullopt);
-  if (report.step_host_ns > 0) (*values)[static_cast<size_t>(Fact::kHost)] = report.step_host_ns;
+  if (report.step_host_ns > 0) values[Fact::kHost] = report.step_host_ns;
 }
 
-void FactCollector::AddChains(double steps, FactValues* values) const {
+void FactCollector::AddChains(double steps, FactValues& values) const {
   const ElementwiseChains::Times chains = chains_.Find(run_, what_if_);
-  const auto set = [values](Fact fact, double value) { (*values)[static_cast<size_t>(fact)] = value; };
-  set(Fact::kChainLaunches, chains.launches / steps);
-  set(Fact::kChains, chains.ns / steps);
-  set(Fact::kChainsFused, chains.fused_ns / steps);
+  values[Fact::kChainLaunches] = chains.launches / steps;
+  values[Fact::kChains] = chains.ns / steps;
+  values[Fact::kChainsFused] = chains.fused_ns / steps;
 }
 
-void FactCollector::AddBeyondUsual(double steps, FactValues* values) const {
+void FactCollector::AddBeyondUsual(double steps, FactValues& values) const {
   constexpr double kBeyond = 1.25;  // expected times are right within that for most operators
   double beyond = 0;
   for (const auto& [key, usual] : usual_) {
     if (usual.usual_ns > 0 && usual.ns > kBeyond * usual.usual_ns) beyond += usual.ns - usual.usual_ns;
   }
-  (*values)[static_cast<size_t>(Fact::kBeyondUsual)] =
-      usual_.empty() ? std::nullopt : std::optional<double>(beyond / steps);
+  values[Fact::kBeyondUsual] = usual_.empty() ? std::nullopt : std::optional<double>(beyond / steps);
 }
 
-void FactCollector::AddGraphBreaks(const Report& report, FactValues* values) const {
-  const auto set = [&](Fact fact, std::optional<double> value) { (*values)[static_cast<size_t>(fact)] = value; };
-  set(Fact::kGraphBreaks, static_cast<double>(report.kept.graph_break.size()));
+void FactCollector::AddGraphBreaks(const Report& report, FactValues& values) const {
+  values[Fact::kGraphBreaks] = static_cast<double>(report.kept.graph_break.size());
   if (report.kept.graph_break.empty()) return;
   const auto bytes = static_cast<double>(report.kept.graph_break.front().bytes);  // the largest
   const bool training = report.run.training && !report.validation;
-  set(Fact::kBreakBytes, bytes > 0 ? std::optional(bytes) : std::nullopt);
+  values[Fact::kBreakBytes] = bytes > 0 ? std::optional(bytes) : std::nullopt;
   // Written before the break and read behind it; in training so are the gradients, the other way.
-  set(Fact::kBreak, bytes > 0 ? std::optional((training ? 2 : 1) * what_if_.Elementwise(2 * bytes)) : std::nullopt);
+  values[Fact::kBreak] =
+      bytes > 0 ? std::optional((training ? 2 : 1) * what_if_.Elementwise(2 * bytes)) : std::nullopt;
 }
 
 FactValues FactCollector::Values(const Report& report) const {
   FactValues values;
   const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
-  const auto set = [&values](Fact fact, std::optional<double> value) { values[static_cast<size_t>(fact)] = value; };
-  const auto forget = [&](Fact fact) { set(fact, std::nullopt); };
   for (size_t i = 0; i < kFactCount; ++i) values[i] = sums_[i] / steps;
 
   const bool measured = report.run.source != SourceKind::kEstimated;
   if (report.total.time_ns() > 0) {
-    set(Fact::kStep, report.total.time_ns() / steps);
-    set(Fact::kLaunch, what_if_.has_model() ? what_if_.Elementwise(0) : report.shortest_launch_ns);
+    values[Fact::kStep] = report.total.time_ns() / steps;
+    values[Fact::kLaunch] = what_if_.has_model() ? what_if_.Elementwise(0) : report.shortest_launch_ns;
   } else {
-    forget(Fact::kStep);
-    forget(Fact::kLaunch);
+    values[Fact::kStep].reset();
+    values[Fact::kLaunch].reset();
   }
-  set(Fact::kTraining, report.run.training && !report.validation ? 1 : 0);
-  set(Fact::kMeasured, measured ? 1 : 0);
-  set(Fact::kCompiled, report.compiled ? 1 : 0);
-  AddWaits(report, &values);
+  values[Fact::kTraining] = report.run.training && !report.validation ? 1 : 0;
+  values[Fact::kMeasured] = measured ? 1 : 0;
+  values[Fact::kCompiled] = report.compiled ? 1 : 0;
+  AddWaits(report, values);
 
-  AddBeyondUsual(steps, &values);
-  AddGraphBreaks(report, &values);
+  AddBeyondUsual(steps, values);
+  AddGraphBreaks(report, values);
 
   double single = 0, tensors = 0;
   for (const auto& [op, launches] : optimizer_single_) {
     single += launches;
     tensors = tensors == 0 ? launches : std::min(tensors, launches);
   }
-  set(Fact::kOptimizerSingleLaunches, single / steps);
-  set(Fact::kOptimizerTensors, tensors / steps);
+  values[Fact::kOptimizerSingleLaunches] = single / steps;
+  values[Fact::kOptimizerTensors] = tensors / steps;
   // Where it is not known what a fused optimizer would read and write, the optimizer is taken to be as it should be.
-  const double optimizer_ns = sums_[static_cast<size_t>(Fact::kOptimizer)] / steps;
-  set(Fact::kOptimizerFused, is_adam_ && !fused_optimizer_ ? OptimizerFusedNs() : optimizer_ns);
+  const double optimizer_ns = sums_[Fact::kOptimizer] / steps;
+  values[Fact::kOptimizerFused] = is_adam_ && !fused_optimizer_ ? OptimizerFusedNs() : optimizer_ns;
   // Optimizers choose by device, and from torch 2.0 on lists of tensors on a GPU.
   const bool on_cpu = !measured && report.run.collector != kVirtualGpuCollector;
   const bool chooses = std::any_of(report.processes.begin(), report.processes.end(), [](const ProcessInfo& process) {
     return !process.torch_version.empty() && process.torch_version.front() >= '2';
   });
   if (on_cpu && chooses && single > 0) {
-    forget(Fact::kOptimizerSingleLaunches);
-    forget(Fact::kOptimizerFused);
+    values[Fact::kOptimizerSingleLaunches].reset();
+    values[Fact::kOptimizerFused].reset();
   }
 
-  double now = sums_[static_cast<size_t>(Fact::kFullPrecision)] / steps;
-  double then = sums_[static_cast<size_t>(Fact::kInHalf)] / steps + WeightCastsNs();
+  double now = sums_[Fact::kFullPrecision] / steps;
+  double then = sums_[Fact::kInHalf] / steps + WeightCastsNs();
   // The sum of an operand in FP32 and one in half precision is in FP32.
   if (!layer_norm_) now += residual_ns_ / steps, then += residual_half_ns_ / steps;
   // A model that was converted computes in half precision without autocast; what it keeps in FP32 it keeps on
   // purpose.
   const bool autocast = !run_.key.policy.autocast_dtype.empty() || half_products_flop_ > 0.5 * products_flop_;
-  set(Fact::kFullPrecision, autocast ? 0 : now);
-  set(Fact::kInHalf, autocast ? 0 : what_if_.Has(half_) ? then : now);
-  set(Fact::kBf16, half_ == Precision::kBf16Tensor ? 1 : 0);
+  values[Fact::kFullPrecision] = autocast ? 0 : now;
+  values[Fact::kInHalf] = autocast ? 0 : what_if_.Has(half_) ? then : now;
+  values[Fact::kBf16] = half_ == Precision::kBf16Tensor ? 1 : 0;
 
   const Attention attention = FindAttention();
-  set(Fact::kAttention, attention.ns / steps);
-  set(Fact::kAttentionFused, attention.fused_ns / steps);
-  AddChains(steps, &values);
+  values[Fact::kAttention] = attention.ns / steps;
+  values[Fact::kAttentionFused] = attention.fused_ns / steps;
+  AddChains(steps, values);
   if (!what_if_.has_model()) {
     for (const Fact fact : {Fact::kAttention, Fact::kAttentionFused, Fact::kLargerBatch, Fact::kUnaligned,
                             Fact::kAligned, Fact::kChainLaunches, Fact::kChains, Fact::kChainsFused})
-      forget(fact);
+      values[fact].reset();
   }
-  if (!measured) forget(Fact::kTransposes);
+  if (!measured) values[Fact::kTransposes].reset();
   const uint32_t benchmark = run_.key.policy.cudnn_benchmark;
-  set(Fact::kCudnnBenchmark, benchmark == 0 ? std::nullopt : std::optional<double>(benchmark - 1));
+  values[Fact::kCudnnBenchmark] = benchmark == 0 ? std::nullopt : std::optional<double>(benchmark - 1);
   uint64_t memory = 0;
   for (const DeviceInfo& device : report.devices) memory = std::max(memory, device.memory_bytes);
-  set(Fact::kMemoryBytes, memory > 0 ? std::optional<double>(static_cast<double>(memory)) : std::nullopt);
-  forget(Fact::kForwards);
-  if (run_.steps.calls > 0) set(Fact::kForwards, static_cast<double>(run_.steps.calls) / steps);
+  values[Fact::kMemoryBytes] = memory > 0 ? std::optional<double>(static_cast<double>(memory)) : std::nullopt;
+  values[Fact::kForwards].reset();
+  if (run_.steps.calls > 0) values[Fact::kForwards] = static_cast<double>(run_.steps.calls) / steps;
   if (!what_if_.has_roofs()) {
     for (const Fact fact :
          {Fact::kShortLaunches, Fact::kShort, Fact::kFullPrecisionMatrix, Fact::kMatrixInTf32, Fact::kFullPrecision,
           Fact::kInHalf, Fact::kBf16, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
-      forget(fact);
+      values[fact].reset();
     }
   }
   return values;

@@ -1,8 +1,7 @@
 // File: facts.h
 //
 // The quantities of a run over which rules of advice are written: one table of names, and a collector that finds
-// their values while a profile is folded. A quantity that a run does not tell has no value, and a rule that needs it
-// names it.
+// their values while a profile is folded. A quantity that a run does not tell has no value.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 #define RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 
@@ -91,7 +90,13 @@ struct FactInfo {
 std::span<const FactInfo, kFactCount> AllFacts();
 std::optional<Fact> FactNamed(std::string_view name);
 
-using FactValues = std::array<std::optional<double>, kFactCount>;
+template <typename Value>
+struct PerFact : std::array<Value, kFactCount> {
+  using std::array<Value, kFactCount>::operator[];
+  Value& operator[](Fact fact) { return (*this)[static_cast<size_t>(fact)]; }
+  const Value& operator[](Fact fact) const { return (*this)[static_cast<size_t>(fact)]; }
+};
+using FactValues = PerFact<std::optional<double>>;
 
 // Adds up the facts of one run, launch key by launch key.
 class FactCollector {
@@ -122,12 +127,12 @@ class FactCollector {
   };
   using UsualKey = std::tuple<LayerKey, Phase, std::string_view, std::string_view>;
 
-  void AddGraphBreaks(const Report& report, FactValues* values) const;
-  void AddBeyondUsual(double steps, FactValues* values) const;
-  void AddChains(double steps, FactValues* values) const;
+  void AddGraphBreaks(const Report& report, FactValues& values) const;
+  void AddBeyondUsual(double steps, FactValues& values) const;
+  void AddChains(double steps, FactValues& values) const;
   void AddOptimizer(std::string_view op, const Sums& sums);
   void AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums);
-  static void AddWaits(const Report& report, FactValues* values);
+  static void AddWaits(const Report& report, FactValues& values);
   Attention FindAttention() const;
   double OptimizerFusedNs() const;
   double WeightCastsNs() const;
@@ -136,7 +141,7 @@ class FactCollector {
   const WhatIf what_if_;
   const Precision half_;  // what autocast would compute in
 
-  std::array<double, kFactCount> sums_{};                        // of all steps
+  PerFact<double> sums_{};                                       // of all steps
   std::map<std::string, double, std::less<>> optimizer_single_;  // launches by operator
   bool is_adam_ = false, fused_optimizer_ = false;
   double products_flop_ = 0, half_products_flop_ = 0;  // of products: all, and what is in half precision or less

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "cli/report/advice/facts.h"
 
 namespace rfinject::cli {
@@ -109,11 +110,8 @@ absl::StatusOr<std::vector<Rule>> ParseRules(std::string_view text) {
   };
   std::set<std::string, std::less<>> names;
   size_t number = 0;
-  while (!text.empty()) {
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(text), '\n'))) {
     ++number;
-    const size_t line_end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, line_end);
-    text.remove_prefix(std::min(line_end + 1, text.size()));
     const std::string_view content = Stripped(line);
     if (content.empty() || content.front() == '#') continue;
     const size_t indent = static_cast<size_t>(content.data() - line.data());

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "cli/model/estimated_kernel.h"
+#include "cli/report/expect.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
@@ -55,15 +56,6 @@ double ElementBytes(Precision precision) {
     default:
       return 4;
   }
-}
-
-EstimatedKernel KernelOf(const LaunchKey& key, const Sums& sums) {
-  EstimatedKernel kernel{.op = key.kernel, .signature = key.signature};
-  const double launches = static_cast<double>(sums.launches);
-  kernel.bytes = sums.compulsory_bytes() / launches;
-  kernel.flop = sums.flop();
-  for (double& flop : kernel.flop) flop /= launches;
-  return kernel;
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // File: records.h
 //
 // One function for each kind of record that is not merely kept (apply.cc has these): it adds what the record says to
-// the State of its file, and returns damage where the record contradicts itself or what came before. After a failure,
-// which may have come in the middle of a record, the State must not be used any more. The functions of one subject
-// are in one file.
+// the State of its file, and returns damage where the record contradicts itself or what came before; the State must
+// not be used any more then. The functions of one subject are in one file.
 #ifndef RFINJECT_CLI_TRACE_APPLY_RECORDS_H_
 #define RFINJECT_CLI_TRACE_APPLY_RECORDS_H_
 
