@@ -154,13 +154,7 @@ Traffic ConvolutionBackward(const OpCall& call) {
 // (input, weight, bias, running_mean, running_var, training, …)
 Traffic BatchNorm(const OpCall& call) {
   Traffic traffic{ReadAll(call, 0), WriteResults(call)};
-  bool training = true;
-  for (const Argument& argument : call.inputs) {
-    if (argument.kind != Argument::Kind::kBool) continue;
-    training = argument.integer != 0;
-    break;
-  }
-  if (!training) return traffic;
+  if (!Flag(call, 0, /*otherwise=*/true)) return traffic;
   for (size_t i = 3; i <= 4; ++i) {
     if (const TensorView* statistic = InputTensor(call, i)) {
       traffic.write = SaturatingAdd(traffic.write, Bytes(*statistic));
