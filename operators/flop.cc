@@ -265,9 +265,8 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
     case FlopRule::kPerSecond:
       return OnVector(Product(rule.per, NthTensorElements(call, 1)));
     case FlopRule::kPerLast:
-      return OnVector(Product(rule.per, LastTensorElements(call)));
     case FlopRule::kPerLastIfFlag:
-      return OnVector(Flag(call, 0) ? Product(rule.per, LastTensorElements(call)) : 0);
+      return OnVector(Accumulates(rule, call) ? Product(rule.per, LastTensorElements(call)) : 0);
     case FlopRule::kSum: {
       const uint64_t operand = Elements(FirstTensors(call, call.inputs));
       const uint64_t result = Elements(FirstTensors(call, call.outputs));
@@ -314,6 +313,10 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
 }
 
 }  // namespace
+
+bool Accumulates(const OpRule& rule, const OpCall& call) noexcept {
+  return rule.flop == FlopRule::kPerLast || (rule.flop == FlopRule::kPerLastIfFlag && Flag(call, 0));
+}
 
 bool IsComplex(DType dtype) noexcept {
   return dtype == DType::kComplexHalf || dtype == DType::kComplexFloat || dtype == DType::kComplexDouble;

@@ -334,10 +334,10 @@ constexpr Group kGroups[] = {
     {Through(), {"embedding_backward", "_unsafe_index"}},
     {Kernel(kPerOperand, 1), {"embedding_dense_backward"}},
     {Kernel(kNone, 0, BytesRule::kGather), {"embedding_renorm_"}},
-    {Kernel(kPerLastIfFlag, 1, BytesRule::kScatter), {"_index_put_impl_"}},
+    {Kernel(kPerLastIfFlag, 1, BytesRule::kScatter), {"_index_put_impl_", "put_"}},
     {Through(kPerLastIfFlag, 1), {"index_put", "index_put_", "_unsafe_index_put"}},
     {Kernel(kPerLast, 1), {"_unsafe_masked_index_put_accumulate"}},
-    {Kernel(kNone, 0, BytesRule::kScatter), {"index_fill_", "index_copy_", "scatter_", "put_"}},
+    {Kernel(kNone, 0, BytesRule::kScatter), {"index_fill_", "index_copy_", "scatter_"}},
     {Kernel(kPerLast, 1, BytesRule::kScatter), {"index_add_", "scatter_add_", "scatter_reduce_"}},
     // In an eager run they copy their operand and do the same; in compiled code they are operators of their own.
     {Through(),
