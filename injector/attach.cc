@@ -207,9 +207,7 @@ PyObject* OnPythonEnds(PyObject*, PyObject*) {
   Recorder::Get().WriteNow();
   WaitForEngineThreads();
   python.PyEval_RestoreThread(thread);
-  auto* none = static_cast<PyObject*>(python._Py_NoneStruct);
-  python.Py_IncRef(none);
-  return none;
+  return NewNone(python);
 }
 
 int RaiseSystemExit(void*) {

@@ -213,9 +213,8 @@ def describe():
 // Returns what Inductor's objects say of the graph that it compiles at the moment; empty where it compiles none.
 std::string DescribeGraph(const PythonApi& python) {
   if (g.describe == nullptr) {
-    char error[256];
-    Ref space(python, RunPython(python, kDescribe, nullptr, nullptr, 0, error, sizeof(error)));
-    if (space) g.describe = Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "describe")).release();
+    std::string error;
+    g.describe = RunPython(python, kDescribe, &error).Item("describe").release();
     if (g.describe == nullptr) return {};
   }
   // A call that fails gives an empty Ref: another version of Inductor, whose kernels then have no layers.

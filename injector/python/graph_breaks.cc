@@ -55,9 +55,8 @@ def crossing():
 uint64_t BytesOfGraph(const PythonApi& python) {
   g.busy = true;
   if (g.crossing == nullptr) {
-    char error[256];
-    Ref space(python, RunPython(python, kCrossing, nullptr, nullptr, 0, error, sizeof(error)));
-    if (space) g.crossing = Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "crossing")).release();
+    std::string error;
+    g.crossing = RunPython(python, kCrossing, &error).Item("crossing").release();
   }
   // A call that fails gives an empty Ref: another version of Inductor.
   const std::string text = Ref::Borrow(python, g.crossing).Call().Text();
@@ -142,9 +141,7 @@ void NamePlace(const PythonApi& python, const Ref& stack, trace::GraphBreak* gra
 
 // Dynamo's list; empty where Dynamo was not imported. Looks things up in dicts, so that nothing is imported or run.
 Ref ListOfBreaks(const PythonApi& python) {
-  Ref names = ImportedModule(python, "torch._dynamo.utils").Dict();
-  if (!names) return {};
-  Ref list = Ref::Borrow(python, python.PyDict_GetItemString(names.get(), "graph_break_reasons"));
+  Ref list = ImportedModule(python, "torch._dynamo.utils").Dict().Item("graph_break_reasons");
   return list.IsInstance(python.PyList_Type) ? std::move(list) : Ref();
 }
 

@@ -33,9 +33,7 @@ void CountParameter(const ParameterReader& reader, const Ref& parameter, ModuleR
 }  // namespace
 
 Ref ModuleReader::Own(PyObject* module, const char* name) const {
-  Ref dict = Ref::Borrow(python_, module).Dict();
-  if (!dict.IsInstance(python_.PyDict_Type)) return {};
-  return Ref::Borrow(python_, python_.PyDict_GetItemString(dict.get(), name));
+  return Ref::Borrow(python_, module).Dict().Item(name);
 }
 
 Ref ModuleReader::DictAttribute(PyObject* module, const char* name) const {

@@ -43,9 +43,7 @@ Modules* TheModules() noexcept { return g_modules.load(std::memory_order_acquire
 PyObject* OnModuleDeath(PyObject*, PyObject* weakref) {
   Modules& modules = *TheModules();
   modules.registry.OnDeath(weakref);
-  auto* none = static_cast<PyObject*>(modules.python._Py_NoneStruct);
-  modules.python.Py_IncRef(none);
-  return none;
+  return NewNone(modules.python);
 }
 
 // A pending call: on the main thread, GIL held.

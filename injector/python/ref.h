@@ -59,6 +59,12 @@ class Ref {
     return Ref(*python_, dict);
   }
 
+  // What this dict has under a name; empty where this is no dict.
+  Ref Item(const char* name) const {
+    if (object_ == nullptr || !IsInstance(python_->PyDict_Type)) return {};
+    return Borrow(*python_, python_->PyDict_GetItemString(object_, name));
+  }
+
   // For a class: what `type` itself has under this name ("__name__", "__mro__", "__subclasses__"), bound to the
   // class. A metaclass of the user's is not called.
   Ref OfClass(const char* name) const {
@@ -149,6 +155,17 @@ inline Ref ImportedModule(const PythonApi& python, const char* name) {
   PyObject* module = modules != nullptr ? python.PyDict_GetItemString(modules, name) : nullptr;
   return Ref::Borrow(python, module);
 }
+
+// A new reference to None, for functions that Python calls.
+inline PyObject* NewNone(const PythonApi& python) {
+  return Ref::Borrow(python, static_cast<PyObject*>(python._Py_NoneStruct)).release();
+}
+
+using PythonNames = std::initializer_list<std::pair<const char*, PyObject*>>;
+// Runs `source` (statements) in a namespace of its own, whose `__builtins__` is the real one, with these names in it.
+// Returns the namespace, a dict; empty, with the error's text in `*error`, where it failed. The user's pending
+// exception, if any, is kept.
+Ref RunPython(const PythonApi& python, const char* source, std::string* error, PythonNames names = {});
 
 }  // namespace rfinject
 

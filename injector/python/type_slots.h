@@ -52,8 +52,8 @@ extern CallFunction g_generic_call;
 // True if the base class was patched and is not any more. Any thread may call this, without the GIL.
 bool TypeSlotsLost() noexcept;
 
-// Patches every class that should be patched and is not; returns how many these were.
-size_t RepairTypeSlots();
+// Patches every class that should be patched and is not.
+void RepairTypeSlots();
 
 }  // namespace rfinject
 

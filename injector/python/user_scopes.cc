@@ -1,7 +1,6 @@
 #include "injector/python/user_scopes.h"
 
 #include <cstdint>
-#include <iterator>
 
 #include "injector/python/loaders.h"
 #include "injector/python/optimizers.h"
@@ -102,13 +101,8 @@ bool Verified(const PythonApi& python, std::string* why) {
     *why = "this Python has no GIL, types have another layout there";
     return false;
   }
-  char error[200] = "";
-  Ref space(python, RunPython(python, kProbe, nullptr, nullptr, 0, error, sizeof error));
-  Ref probe = space ? Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "Probe")) : Ref();
-  if (!probe) {
-    *why = error;
-    return false;
-  }
+  const Ref probe = RunPython(python, kProbe, why).Item("Probe");
+  if (!probe) return false;
   for (const TypeSlot& slot : {kTypeInit, kTypeFinalize, kTypeAlloc}) {
     void* value = python.PyType_GetSlot(probe.as_type(), slot.number);
     const bool usual = slot.number != kTypeAlloc.number || value == Address(python.PyType_GenericAlloc);
@@ -123,12 +117,11 @@ bool Verified(const PythonApi& python, std::string* why) {
 // Makes scopes that are never entered, and checks that both slots were called for each.
 bool Trial(std::string* why) {
   Ref trials(*g_python, g_python->PyLong_FromLong(kTrials));
-  const char* const names[] = {"record_function", "trials"};
-  PyObject* const values[] = {reinterpret_cast<PyObject*>(g_class), trials.get()};
   g_trial = true;
   g_trial_begins = g_trial_ends = 0;
-  char error[200];
-  Ref space(*g_python, RunPython(*g_python, kTrial, names, values, std::size(names), error, sizeof error));
+  std::string error;
+  const Ref space = RunPython(*g_python, kTrial, &error,
+                              {{"record_function", reinterpret_cast<PyObject*>(g_class)}, {"trials", trials.get()}});
   g_trial = false;
   if (space && g_trial_begins == kTrials && g_trial_ends == kTrials) return true;
   *why = "the patched slots of record_function were not used in a trial";
