@@ -337,7 +337,7 @@ void WatchCompiledCode(const PythonApi&, Recorder& recorder, Source& source) noe
   g_watching.store(source.wants_compiled_code(), std::memory_order_release);
 }
 
-void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept try {
+void OnPythonCompiles(const PythonApi& python, PyObject* arguments) try {
   if (!g_watching.load(std::memory_order_acquire) || g.busy || python.PyTuple_Size(arguments) < 2) return;
   Ref source = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 0));
   if (source.Type().Attribute("__name__").Text() == "bytes") source = source.Attribute("decode").Call();

@@ -168,7 +168,7 @@ void TellNew(const PythonApi& python, const Ref& list, uint64_t bytes) {
   }
 }
 
-void Read(const PythonApi& python, bool graph_loaded) noexcept try {
+void Read(const PythonApi& python, bool graph_loaded) try {
   if (g.recorder.load(std::memory_order_acquire) == nullptr || g.busy) return;
   const Ref list = ListOfBreaks(python);
   if (HasNew(python, list)) TellNew(python, list, graph_loaded ? BytesOfGraph(python) : 0);
@@ -180,7 +180,7 @@ void Read(const PythonApi& python, bool graph_loaded) noexcept try {
 
 void WatchGraphBreaks(Recorder& recorder) noexcept { g.recorder.store(&recorder, std::memory_order_release); }
 
-void OnCodeObject(const PythonApi& python) noexcept { Read(python, /*graph_loaded=*/false); }
-void OnGraphLoaded(const PythonApi& python) noexcept { Read(python, /*graph_loaded=*/true); }
+void OnCodeObject(const PythonApi& python) { Read(python, /*graph_loaded=*/false); }
+void OnGraphLoaded(const PythonApi& python) { Read(python, /*graph_loaded=*/true); }
 
 }  // namespace rfinject
