@@ -20,7 +20,7 @@ using python_text::Trim;
 // number.
 bool ParseTensor(std::string_view text, TensorView* tensor) {
   const size_t open = text.find('[');
-  if (open == std::string_view::npos) return false;
+  if (open == std::string_view::npos || text.find(']', open) == std::string_view::npos) return false;
   const std::string_view type = text.substr(0, open);
   const TypeFacts facts = FindType(&TypeFacts::name, type == "b8" ? "bool" : type);  // all other names are ours
   tensor->dtype = facts.type;
