@@ -35,9 +35,10 @@ struct Call {
   uint32_t line = 0;
   uint32_t work = 0;  // Source::DefineCompiledWork; 0: an operator
   std::vector<GeneratedLayer> layers;
-  // The layer in which the module runs, in the upper half, and that of this call, in the lower one. Threads that
-  // launch fill the slots; two that fill one at a time write the same or another pair, each of which is right.
-  mutable std::array<std::atomic<uint64_t>, 4> resolved{};
+  // The layer in which the module runs, in the upper half, and that of this call, in the lower one; as many as a
+  // network has blocks that share one module. Threads that launch fill the slots from the first on; two that fill one
+  // at a time write the same or another pair, each of which is right.
+  mutable std::array<std::atomic<uint64_t>, 64> resolved{};
 };
 
 struct Module {
@@ -256,6 +257,7 @@ uint32_t Resolve(const Call& call, uint32_t around) {
   for (const auto& slot : call.resolved) {
     const uint64_t known = slot.load(std::memory_order_relaxed);
     if (known >> 32 == around) return static_cast<uint32_t>(known);
+    if (known == 0) break;
   }
   LayerDefinition definition;
   if (!g.recorder->FindLayer(around, &definition)) return around;
