@@ -128,6 +128,13 @@ class ModuleRegistry {
   uint32_t DefineLayer(uint32_t model, const std::string& path, PyObject* module, uint32_t parent,
                        ModuleReader::Seen& parameters);
   void NameTree(Walk& walk, PyObject* module, const std::string& path, uint32_t parent);
+  // The layer of a module that is known; 0 where it is not.
+  uint32_t LayerOf(const PyObject* module) noexcept;
+  // Names `top` and everything below it; returns the layer that `module` then has.
+  uint32_t LayerBelow(PyObject* top, uint32_t model, const std::string& path, uint32_t parent,
+                      const PyObject* module);
+  const ModelInfo* ModelOf(uint32_t layer) const;
+  static uint32_t RootOf(const ModelInfo& model);
   uint32_t NewRoot(PyObject* module);
   bool IsBelow(PyObject* module, PyObject* owner, ModuleReader::Seen& seen) const;
   Ref OwnerInFrames(PyObject* module) const;

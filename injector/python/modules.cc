@@ -81,9 +81,9 @@ int ActivateWithoutModules(void*) {
           .layer = call.layer,
           .root = registry.RootOf(call.layer),
           .training = registry.IsTraining(module),
-          .owned = !modules.steps.IsKnownToTrain(call.layer) && registry.IsOwned(call.layer, module),
+          .owned = !modules.steps.roles().IsKnownToTrain(call.layer) && registry.IsOwned(call.layer, module),
           .sequence_first = registry.IsSequenceFirst(call.layer)};
-      const uint32_t trained = modules.steps.last_trained();
+      const uint32_t trained = modules.steps.roles().last_trained();
       modules.steps.OnRootCall(root, trained != 0 && registry.RootIsInEvalMode(trained), arguments);
     }
   } catch (abi::__forced_unwind&) {

@@ -12,19 +12,12 @@ CallFunction g_generic_call = nullptr;
 
 namespace {
 
-using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
-
 const PythonApi* g_python = nullptr;
 PyTypeObject* g_module_class = nullptr;  // owned
 PyObject* g_subclasses = nullptr;        // the descriptor type.__subclasses__, owned
 PyObject* g_seen_function = nullptr;     // owned; what makes a patch unneeded, or null
 CallFunction g_call = nullptr;
 InitFunction g_type_init = nullptr;  // what type.tp_init held before; null: it is not patched
-
-template <typename Function>
-void* Address(Function function) {
-  return reinterpret_cast<void*>(function);
-}
 
 int InitType(PyObject* self, PyObject* args, PyObject* kwargs);
 

@@ -11,7 +11,6 @@
 namespace rfinject {
 namespace {
 
-using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
 using FinalizeFunction = void (*)(PyObject* self);
 
 // What to verify the slots' places with: a class that has all.
@@ -35,11 +34,6 @@ void FinalizeRecord(PyObject* self);
 // Where a class has the usual tp_alloc, Python 3.13 and later make its objects without tp_init, once a place in the
 // program has made some; 3.14 also where __init__ has arguments with defaults, as here.
 PyObject* AllocRecord(PyTypeObject* type, Py_ssize_t items) { return g_python->PyType_GenericAlloc(type, items); }
-
-template <typename Function>
-void* Address(Function function) {
-  return reinterpret_cast<void*>(function);
-}
 
 // Each slot is looked at by itself: a function that is ours already must not become the one that we call.
 void Patch() {

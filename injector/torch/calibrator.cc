@@ -18,27 +18,24 @@ Calibrator* g_calibrator = nullptr;  // set while callbacks of one thread are in
 
 // Torch's frames lie between the script and us, with a libstdc++ of their own: no exception may pass through them. A
 // calibration that could not look at something has too little to go by, and says so.
-template <RecordScope kScope>
-NoContext StartOf(const RecordFunction& record) {
-  if (g_calibrator == nullptr) return {};
+template <typename Call>
+void Guarded(Call call) {
+  if (g_calibrator == nullptr) return;
   try {
-    g_calibrator->OnStart(record, kScope);
+    call();
   } catch (::abi::__forced_unwind&) {
     throw;  // the thread is being cancelled
   } catch (...) {
     g_calibrator->Fail();
   }
+}
+template <RecordScope kScope>
+NoContext StartOf(const RecordFunction& record) {
+  Guarded([&] { g_calibrator->OnStart(record, kScope); });
   return {};
 }
 void EndOf(const RecordFunction& record, void*) {
-  if (g_calibrator == nullptr) return;
-  try {
-    g_calibrator->OnEnd(record);
-  } catch (::abi::__forced_unwind&) {
-    throw;
-  } catch (...) {
-    g_calibrator->Fail();
-  }
+  Guarded([&] { g_calibrator->OnEnd(record); });
 }
 void IgnoreEnd(const RecordFunction&, void*) {}
 
