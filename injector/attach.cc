@@ -178,7 +178,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   g_without_modules.store(tier >= Tier::kDNamesOnly);
   AskForPythonsEnd(python);
   OfferSourceLines(python, recorder);
-  if (source != nullptr) WatchCompiledCode(python, recorder, *source);
+  if (source != nullptr) WatchCompiledCode(recorder, *source);
   WatchGraphBreaks(recorder);
   ReportTier(tier, backward, reason);
   RunChange(python);

@@ -32,7 +32,6 @@ bool SafeReadValue(uintptr_t address, T* value) noexcept {
 
 // The first bytes of an object, copied.
 struct Snapshot {
-  uintptr_t address = 0;
   size_t size = 0;
   std::array<unsigned char, 512> bytes{};
 

@@ -32,7 +32,6 @@ constexpr size_t kMostFrames = 32;
 constexpr size_t kMostLayers = 4;
 
 struct Call {
-  uint32_t line = 0;
   uint32_t work = 0;  // Source::DefineCompiledWork; 0: an operator
   std::vector<GeneratedLayer> layers;
   // The layer in which the module runs, in the upper half, and that of this call, in the lower one; as many as a
@@ -313,16 +312,15 @@ void Load(const PythonApi& python, std::string_view source, const std::string& p
   const std::string graph = DescribeGraph(python);
   // Code that comes out of Inductor's cache again says less than when it was made in this process.
   if (graph.empty() && FindModule([&](const Module& known) { return known.path == path; }) != nullptr) return;
-  const GeneratedCode code = ReadGeneratedCode(source, graph);
+  const std::vector<GeneratedCall> calls = ReadGeneratedCode(source, graph);
   TellParameterLayers();
   auto* module = new Module;
   module->path = path;
-  module->calls = std::vector<Call>(code.calls.size());
-  for (size_t i = 0; i < code.calls.size(); ++i) {
-    const GeneratedCall& from = code.calls[i];
+  module->calls = std::vector<Call>(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const GeneratedCall& from = calls[i];
     module->lines.push_back(from.line);
     Call& call = module->calls[i];
-    call.line = from.line;
     call.layers = from.layers;
     if (!from.kernel.empty()) call.work = DefineWork(from);
   }
@@ -333,7 +331,7 @@ void Load(const PythonApi& python, std::string_view source, const std::string& p
 
 }  // namespace
 
-void WatchCompiledCode(const PythonApi&, Recorder& recorder, Source& source) noexcept {
+void WatchCompiledCode(Recorder& recorder, Source& source) noexcept {
   g.recorder = &recorder;
   g.source = &source;
   g_watching.store(source.wants_compiled_code(), std::memory_order_release);

@@ -10,19 +10,15 @@
 namespace rfinject {
 namespace {
 
-const PythonApi* g_python = nullptr;
 uint64_t g_batch = 0;
 
 }  // namespace
 
-void InitLoaders(const PythonApi& python) { g_python = &python; }
-
 // An iterator of torch's has the sampler of its loader, which is a BatchSampler where the loader makes batches.
-void NoteLoader() {
-  if (g_python == nullptr) return;
+void NoteLoader(const PythonApi& python) {
   g_batch = 0;
   try {
-    const std::vector<PythonCall> calls = CallsOfThread(*g_python, 1);
+    const std::vector<PythonCall> calls = CallsOfThread(python, 1);
     if (calls.empty() || !calls.front().first) return;
     const long long batch = calls.front().first.Dict().Item("_index_sampler").Dict().Item("batch_size").Integer(0);
     if (batch > 0) g_batch = static_cast<uint64_t>(batch);

@@ -403,14 +403,11 @@ bool ModuleRegistry::TakeShapeAttempt(uint32_t layer) {
   return true;
 }
 
-void ModuleRegistry::ShapesAreKnown(uint32_t layer) {
-  const auto found = layers_.find(layer);
-  if (found != layers_.end()) found->second.shape_attempts = 0;
-}
-
-void ModuleRegistry::StopAskingForShapes(PyObject* module, uint32_t layer) {
-  const auto found = layers_.find(layer);
-  if (found == layers_.end() || found->second.shape_attempts != 0) return;
+void ModuleRegistry::EndShapeAttempt(const PyObject* module, uint32_t layer, bool found) {
+  const auto info = layers_.find(layer);
+  if (info == layers_.end()) return;
+  if (found) info->second.shape_attempts = 0;
+  if (info->second.shape_attempts != 0) return;
   if (Entry* entry = modules_.Find(module)) entry->wants_shapes = false;
 }
 

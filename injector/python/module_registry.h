@@ -75,11 +75,9 @@ class ModuleRegistry {
 
   // The shapes of a layer are looked for a few times. Returns whether this call shall be one of these.
   bool TakeShapeAttempt(uint32_t layer);
-  // Tells that the shapes were found.
-  void ShapesAreKnown(uint32_t layer);
-  // Tells that a call of `module`, which is layer `layer`, is over: when no attempt is left, its calls are not looked
-  // at any more.
-  void StopAskingForShapes(PyObject* module, uint32_t layer);
+  // Tells that a call of `module`, which is layer `layer`, is over, and whether the shapes were found in it: when
+  // they were, or no attempt is left, the module's calls are not looked at any more.
+  void EndShapeAttempt(const PyObject* module, uint32_t layer, bool found);
 
   // Called by `on_death`. Allocates nothing.
   void OnDeath(const PyObject* weakref) noexcept;

@@ -111,17 +111,16 @@ ModuleCall EnterModule(PyObject* module, const CallArguments& arguments, const M
 void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments& arguments, PyObject* result) {
   Modules& modules = *TheModules();
   try {
+    bool found = false;
     if (!Tracing() && modules.registry.TakeShapeAttempt(call.layer)) {
       QuietTorch quiet;
       const std::string input = modules.tensors.Describe(modules.tensors.FirstArgument(arguments));
       constexpr int kDepthOfResults = 3;  // tuples and dicts of what a model gives back
       const std::string output = modules.tensors.Describe(modules.tensors.FirstTensor(result, kDepthOfResults));
-      if (!input.empty() || !output.empty()) {
-        modules.recorder.SetLayerShapes(call.layer, input, output);
-        modules.registry.ShapesAreKnown(call.layer);
-      }
+      found = !input.empty() || !output.empty();
+      if (found) modules.recorder.SetLayerShapes(call.layer, input, output);
     }
-    modules.registry.StopAskingForShapes(module, call.layer);
+    modules.registry.EndShapeAttempt(module, call.layer, found);
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {

@@ -79,13 +79,10 @@ void Optimizers::NoteParameters(PyObject* optimizer) {
   ForgetParameters(optimizer);
   life->second.groups = count;
   ++known;
-  for (Py_ssize_t g = 0; g < count; ++g) {
-    const Ref parameters = Ref::Borrow(python, python.PyList_GetItem(groups.get(), g)).Item("params");
-    if (!parameters.IsInstance(python.PyList_Type)) continue;
-    for (Py_ssize_t i = 0; i < python.PyList_Size(parameters.get()); ++i) {
-      const PyObject* parameter = python.PyList_GetItem(parameters.get(), i);
-      life->second.parameters.push_back(parameter);
-      ++owners[parameter];
+  for (const Ref& group : groups.Parts()) {
+    for (const Ref& parameter : group.Item("params").Parts()) {
+      life->second.parameters.push_back(parameter.get());
+      ++owners[parameter.get()];
     }
   }
 }

@@ -68,7 +68,7 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
   const UserScope scope = ClassifyScope(name);
-  if (scope == UserScope::kLoader) NoteLoader();
+  if (scope == UserScope::kLoader) NoteLoader(*g_python);
   BeginUserScope(self, name, scope == UserScope::kOptimizerStep ? SteppingOptimizer() : 0);
   return result;
 }
@@ -132,7 +132,6 @@ bool WatchUserScopes(const PythonApi& python, std::string* why) {
     return false;
   }
   InitOptimizers(python);
-  InitLoaders(python);
   g_python = &python;
   g_class = record.as_type();
   Patch();

@@ -28,13 +28,6 @@
 
 namespace rfinject {
 
-struct CalibrationExpectation {
-  bool armed = false;
-  char name[64] = {};
-  std::vector<KnownValue> inputs;
-  std::vector<KnownValue> outputs;
-};
-
 // Takes what the driver tells, and what the callbacks see of it. A process has one Calibrator at a time.
 class Calibrator {
  public:
@@ -79,7 +72,11 @@ class Calibrator {
   size_t backwards_told_ = 0;
   size_t backwards_seen_ = 0;
 
-  CalibrationExpectation expectation_;
+  struct Expectation {
+    bool armed = false;
+    char name[64] = {};
+    std::vector<KnownValue> inputs, outputs;
+  } expectation_;
   bool outputs_expected_ = false;
   size_t expected_met_ = 0;
   size_t expected_told_ = 0;
