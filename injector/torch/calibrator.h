@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "injector/torch/abi.h"
@@ -49,6 +50,10 @@ class Calibrator {
   bool ObserveNode(uintptr_t node, uint64_t sequence, const char* class_name);
   void ObserveAccumulation(uintptr_t object, uint64_t tensor);
   void ObserveWrappedNode(uintptr_t object, uint64_t sequence, const char* class_name);
+  // Looks for the place in a RecordFunction that leads to these values, where `fits` says that a place may. Returns 1
+  // where they were found and understood, else 0.
+  template <typename Fits>
+  size_t ObserveValues(FieldSearch* search, uintptr_t record, std::span<const KnownValue> known, Fits fits);
   void FindLayouts(bool operands, CalibrationResult* result) const;
 
   const TorchSymbols& symbols_;

@@ -504,7 +504,7 @@ class NoWarnings {
   virtual void process(const void* /*warning*/) {}
 };
 
-// Calls torch's code on this thread as if nobody watched. Returns false when it throws.
+// Calls torch's code on this thread without callbacks and warnings. Returns false when it throws.
 template <typename Call>
 bool CpuKernels::Unseen(const Call& call) const {
   static auto* const no_warnings = new NoWarnings;
@@ -521,7 +521,7 @@ bool CpuKernels::Unseen(const Call& call) const {
 
 bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
   // A kernel that returns references to several of its operands (linalg_lu_factor_ex.out) does so after it has
-  // dropped them, so that somebody else must own them until then.
+  // dropped them, so that we own them until then.
   RawValue owned[kMostOperands];
   size_t count = 0;
   for (const RawValue* value = stack->begin; value != stack->end && count != kMostOperands; ++value) {

@@ -134,9 +134,9 @@ class CpuKernels {
   }
 
   // Takes part in the ownership of what a value refers to, and gives that up. For IsShared values, and for
-  // tensors that somebody else than Python owns.
+  // tensors that not only Python owns.
   void Share(const RawValue& value) const;
-  bool IsMine(const RawValue& value) const;  // nobody else owns it
+  bool IsMine(const RawValue& value) const;  // it has no other owner
   // Makes a list of the same elements.
   bool CloneList(const RawValue& list, RawValue* clone) const;
   // Destroys any value.
