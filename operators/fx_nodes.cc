@@ -1,6 +1,5 @@
 #include "operators/fx_nodes.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 

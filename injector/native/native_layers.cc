@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 #include <string>
-#include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 

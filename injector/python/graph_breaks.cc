@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "injector/python/python_frames.h"
+#include "injector/python/ref.h"
 
 namespace rfinject {
 namespace {

@@ -6,11 +6,8 @@
 #ifndef RFINJECT_INJECTOR_PYTHON_GRAPH_BREAKS_H_
 #define RFINJECT_INJECTOR_PYTHON_GRAPH_BREAKS_H_
 
-#include <cstdint>
-
 #include "collector/recorder.h"
 #include "injector/python/python_api.h"
-#include "injector/python/ref.h"
 
 namespace rfinject {
 

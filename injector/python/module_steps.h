@@ -13,7 +13,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "collector/recorder.h"
 #include "collector/run_facts.h"

@@ -3,7 +3,6 @@
 #include <cxxabi.h>
 
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "injector/python/python_frames.h"

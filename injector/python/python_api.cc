@@ -47,8 +47,8 @@ const PythonApi* GetPython() noexcept {
   return &g_table;
 }
 
-// What the code may not give back while it runs is in plain pointers: a daemon thread that waits for the GIL while
-// the interpreter ends is unwound from there (pthread_exit), and must not touch an object.
+// While the code runs, plain pointers hold our objects: a daemon thread that waits for the GIL while the interpreter
+// ends is unwound from there (pthread_exit), and must not give references back without the GIL.
 Ref RunPython(const PythonApi& python, const char* source, std::string* error, PythonNames names) {
   constexpr size_t kMostOfError = 255;  // bytes
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;

@@ -1,6 +1,5 @@
 #include "injector/python/torch_state.h"
 
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>

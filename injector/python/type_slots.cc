@@ -1,7 +1,5 @@
 #include "injector/python/type_slots.h"
 
-#include <atomic>
-#include <cstdint>
 #include <cstring>
 
 #include "injector/python/ref.h"

@@ -1,7 +1,5 @@
 #include "injector/python/user_scopes.h"
 
-#include <cstdint>
-
 #include "injector/python/loaders.h"
 #include "injector/python/optimizers.h"
 #include "injector/python/ref.h"

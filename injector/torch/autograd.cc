@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <string_view>
 
 #include "injector/layer_stack.h"
 #include "injector/safe_read.h"

@@ -1,7 +1,6 @@
 #include "injector/torch/op_observer.h"
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <utility>
 

@@ -1,7 +1,5 @@
 #include "injector/torch/value_operands.h"
 
-#include <cstring>
-
 #include "collector/virtual_gpu.h"
 
 namespace rfinject {
