@@ -451,15 +451,16 @@ bool CpuKernels::MakeTrueList(size_t count, RawValue* value) const try {
 
 bool CpuKernels::MakeSparse(const RawValue& like, const SparseParts& from, const RawValue* parts,
                             RawValue* value) const {
-  const auto [rank, sizes, strides] = ShapeOf(like.payload, tensor_);
+  const TensorShape shape = ShapeOf(like.payload, tensor_);
   // A std::optional of one byte: its value, and then whether there is one.
   const uint64_t extra = from.extra | uint64_t{1} << 8;
   uint64_t made = 0;
   const bool good = Unseen([&] {
     if (from.compressed) {
-      sparse_.compressed(&made, &parts[0].payload, &parts[1].payload, &parts[2].payload, sizes, rank, 0, extra, 0, 0);
+      sparse_.compressed(&made, &parts[0].payload, &parts[1].payload, &parts[2].payload, shape.sizes, shape.rank, 0,
+                         extra, 0, 0);
     } else {
-      sparse_.coo(&made, &parts[0].payload, &parts[1].payload, sizes, rank, 0, 0, 0, 0, extra);
+      sparse_.coo(&made, &parts[0].payload, &parts[1].payload, shape.sizes, shape.rank, 0, 0, 0, 0, extra);
     }
   });
   *value = {made, value_.tensor, 0};
