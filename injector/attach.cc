@@ -178,7 +178,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   g_without_modules.store(tier >= Tier::kDNamesOnly);
   AskForPythonsEnd(python);
   OfferSourceLines(python, recorder);
-  if (source != nullptr) WatchCompiledCode(python, recorder, *source);
+  if (source != nullptr) WatchCompiledCode(recorder, *source);
   WatchGraphBreaks(recorder);
   ReportTier(tier, backward, reason);
   RunChange(python);
@@ -207,9 +207,7 @@ PyObject* OnPythonEnds(PyObject*, PyObject*) {
   Recorder::Get().WriteNow();
   WaitForEngineThreads();
   python.PyEval_RestoreThread(thread);
-  auto* none = static_cast<PyObject*>(python._Py_NoneStruct);
-  python.Py_IncRef(none);
-  return none;
+  return NewNone(python);
 }
 
 int RaiseSystemExit(void*) {

@@ -11,17 +11,30 @@
 #ifndef RFINJECT_INJECTOR_FOREIGN_EXCEPTIONS_H_
 #define RFINJECT_INJECTOR_FOREIGN_EXCEPTIONS_H_
 
+#include <dlfcn.h>
+
+#include <exception>
+
 namespace rfinject {
 
 // Our unwinder fills its table of registers when it first throws, and aborts the process where it is asked before. So
 // this throws.
-void PrepareForForeignExceptions() noexcept;
+inline void PrepareForForeignExceptions() noexcept {
+  try {
+    throw std::exception();
+  } catch (const std::exception&) {
+    return;
+  }
+}
 
 class ForeignExceptions {
  public:
   // `library` is a handle of dlopen's of a library that is linked with the C++ runtime that throws. Returns false
   // where that runtime lacks what the C++ ABI asks for.
-  bool Init(void* library) noexcept;
+  bool Init(void* library) noexcept {
+    globals_ = reinterpret_cast<decltype(globals_)>(dlsym(library, "__cxa_get_globals"));
+    return globals_ != nullptr;
+  }
 
   // Runs `call`. Returns false when it throws.
   template <typename Call>

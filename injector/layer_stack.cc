@@ -1,14 +1,13 @@
 #include "injector/layer_stack.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <new>
 
 #include "collector/sync.h"
+#include "injector/thread_block.h"
 
 namespace rfinject {
 namespace {
@@ -58,6 +57,8 @@ struct ThreadState {
   uint32_t depth;  // may be above kMaxDepth
   bool ring_failed;
   Frame frames[kMaxDepth];
+
+  ~ThreadState();  // when the thread ends
 };
 
 std::atomic<uint64_t (*)()> g_peek{nullptr};
@@ -74,10 +75,7 @@ Ring* g_ended_last RFINJECT_GUARDED_BY(g_pool_lock) = nullptr;
 size_t g_ended_count RFINJECT_GUARDED_BY(g_pool_lock) = 0;
 size_t g_ended_bytes RFINJECT_GUARDED_BY(g_pool_lock) = 0;
 
-pthread_once_t g_key_once = PTHREAD_ONCE_INIT;
-pthread_key_t g_key;
-bool g_key_valid = false;
-
+ThreadBlock<ThreadState> g_states;
 // Initial-exec: the library is loaded at program start, and a dynamic TLS access could allocate.
 __attribute__((tls_model("initial-exec"))) thread_local ThreadState* t_state = nullptr;
 
@@ -102,45 +100,22 @@ Ring* PopEnded() RFINJECT_REQUIRES(g_pool_lock) {
   return ring;
 }
 
-void OnThreadExit(void* value) {
-  auto* state = static_cast<ThreadState*>(value);
-  t_state = nullptr;
-  if (state->ring != nullptr && g_pool_lock.LockFor(kPoolLockWaitNs)) {
-    const HeldLock held(g_pool_lock);
-    PushEnded(state->ring);
-  }
-  munmap(state, sizeof(ThreadState));
-}
-
-void CreateKey() { g_key_valid = pthread_key_create(&g_key, OnThreadExit) == 0; }
-
-void* MapZeroed(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-__attribute__((noinline)) ThreadState* CreateState() {
-  pthread_once(&g_key_once, CreateKey);
-  if (!g_key_valid) return nullptr;
-  auto* state = static_cast<ThreadState*>(MapZeroed(sizeof(ThreadState)));
-  if (state == nullptr) return nullptr;
-  if (pthread_setspecific(g_key, state) != 0) {
-    munmap(state, sizeof(ThreadState));
-    return nullptr;
-  }
-  t_state = state;
-  return state;
+ThreadState::~ThreadState() {
+  if (ring == nullptr || !g_pool_lock.LockFor(kPoolLockWaitNs)) return;
+  const HeldLock held(g_pool_lock);
+  PushEnded(ring);
 }
 
 Ring* NewRing() {
-  void* memory = malloc(sizeof(Ring));
-  if (memory == nullptr) return nullptr;
-  auto* ring = new (memory) Ring;
-  ring->entries = static_cast<Entry*>(MapZeroed(kRingBytes));
-  if (ring->entries == nullptr) {
-    free(memory);
+  auto* ring = new (std::nothrow) Ring;
+  if (ring == nullptr) return nullptr;
+  void* memory =
+      mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    delete ring;
     return nullptr;
   }
+  ring->entries = static_cast<Entry*>(memory);
   Ring* first = g_rings.load(std::memory_order_relaxed);
   do {
     ring->next = first;
@@ -220,10 +195,9 @@ void SetSequenceFunctions(const SequenceFunctions& functions) noexcept {
 }
 
 void EnterLayer(uint32_t layer) noexcept {
-  ThreadState* state = t_state;
+  ThreadState* state = g_states.Get(&t_state);
   if (state == nullptr) [[unlikely]] {
-    state = CreateState();
-    if (state == nullptr) return;
+    return;
   }
   ++state->enters;
   if (state->depth++ >= kMaxDepth) return;
@@ -289,7 +263,7 @@ uint32_t OwnerOf(uint64_t thread_id, uint64_t sequence, bool* forgotten) noexcep
 void MarkNodeInterval(uint32_t layer, uint64_t from) noexcept {
   auto* peek = g_peek.load(std::memory_order_acquire);
   if (peek == nullptr) return;
-  ThreadState* state = t_state != nullptr ? t_state : CreateState();
+  ThreadState* state = g_states.Get(&t_state);
   if (state == nullptr) return;
   if (from == kFromNow) from = peek();
   if (state->ring != nullptr) from = std::max(from, state->last_sequence);

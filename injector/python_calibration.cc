@@ -2,7 +2,7 @@
 
 #include <cxxabi.h>
 
-#include "injector/python/python_api.h"
+#include "injector/python/ref.h"
 #include "injector/torch/calibrator.h"
 
 namespace rfinject {
@@ -13,7 +13,6 @@ namespace {
 constexpr char kScript[] = R"python(
 import sys
 torch = sys.modules['torch']
-version = str(torch.__version__)
 F32, F64, F16, BF16 = torch.float32, torch.float64, torch.float16, torch.bfloat16
 NUMBER = {F32: 6, F64: 7, F16: 5, BF16: 15, torch.int64: 4, torch.bool: 11}
 
@@ -122,20 +121,12 @@ PyObject* Guarded(Function function) {
 
 PyObject* PythonTell(PyObject*, PyObject* text) {
   return Guarded([text](const PythonApi& python) {
-    PyObject* bytes = python.PyUnicode_AsUTF8String(text);
-    if (bytes == nullptr) {
-      python.PyErr_Clear();
+    if (const char* line = python.PyUnicode_AsUTF8(text); line != nullptr) {
+      g_calibrator->Tell(line);
     } else {
-      struct Release {
-        ~Release() { python.Py_DecRef(object); }
-        const PythonApi& python;
-        PyObject* object;
-      } const release{python, bytes};
-      g_calibrator->Tell(python.PyBytes_AsString(bytes));
+      python.PyErr_Clear();
     }
-    auto* none = static_cast<PyObject*>(python._Py_NoneStruct);
-    python.Py_IncRef(none);
-    return none;
+    return NewNone(python);
   });
 }
 
@@ -162,31 +153,16 @@ CalibrationResult CalibrateByPython(const TorchSymbols& symbols, bool operands) 
   } unset;
   g_calibrator = &calibrator;
   g_python = &python;
-  PyObject* scope = nullptr;
-  char error[256] = {};
+  std::string error;
   {
     const CalibratorCallbacks callbacks(&calibrator, symbols, operands);
-    const char* const names[] = {"tell", "peek", "wanted"};
-    PyObject* const values[] = {python.PyCFunction_NewEx(&g_tell_method, nullptr, nullptr),
-                                python.PyCFunction_NewEx(&g_peek_method, nullptr, nullptr),
-                                python.PyLong_FromLong(operands ? 1 : 0)};
-    scope = RunPython(python, kScript, names, values, 3, error, sizeof(error));
-    for (PyObject* value : values) {
-      if (value != nullptr) python.Py_DecRef(value);
-    }
+    const Ref tell(python, python.PyCFunction_NewEx(&g_tell_method, nullptr, nullptr));
+    const Ref peek(python, python.PyCFunction_NewEx(&g_peek_method, nullptr, nullptr));
+    const Ref wanted(python, python.PyLong_FromLong(operands ? 1 : 0));
+    const PythonNames names = {{"tell", tell.get()}, {"peek", peek.get()}, {"wanted", wanted.get()}};
+    if (!RunPython(python, kScript, &error, names)) calibrator.Fail();
   }
-
-  if (scope == nullptr) calibrator.Fail();
-  calibrator.Finish(operands, error, &result);
-  if (scope != nullptr) {
-    if (PyObject* version = python.PyDict_GetItemString(scope, "version")) {
-      if (PyObject* bytes = python.PyUnicode_AsUTF8String(version)) {
-        result.torch_version = python.PyBytes_AsString(bytes);
-        python.Py_DecRef(bytes);
-      }
-    }
-    python.Py_DecRef(scope);
-  }
+  calibrator.Finish(operands, error.c_str(), &result);
   return result;
 }
 

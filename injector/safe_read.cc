@@ -96,7 +96,6 @@ size_t SafeRead(uintptr_t address, void* to, size_t size) noexcept {
 
 Snapshot TakeSnapshot(uintptr_t address, size_t size) noexcept {
   Snapshot snapshot;
-  snapshot.address = address;
   snapshot.size = SafeRead(address, snapshot.bytes.data(), std::min(size, snapshot.bytes.size()));
   return snapshot;
 }

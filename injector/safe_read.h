@@ -1,6 +1,7 @@
 // File: safe_read.h
 //
-// Reads memory of this process that may not be there: calibration follows words that only look like pointers.
+// Reads memory of this process by address; also memory that may not be there, since calibration follows words that
+// only look like pointers.
 #ifndef RFINJECT_INJECTOR_SAFE_READ_H_
 #define RFINJECT_INJECTOR_SAFE_READ_H_
 
@@ -10,6 +11,14 @@
 #include <cstring>
 
 namespace rfinject {
+
+// Reads memory that is known to be there.
+template <typename T>
+T Load(uintptr_t address) noexcept {
+  T value;
+  std::memcpy(static_cast<void*>(&value), reinterpret_cast<const void*>(address), sizeof(value));
+  return value;
+}
 
 // Copies up to `size` bytes from `address`; returns how many could be read (whole pages are lost at an unmapped one).
 // It never faults, and takes about a microsecond.
@@ -23,7 +32,6 @@ bool SafeReadValue(uintptr_t address, T* value) noexcept {
 
 // The first bytes of an object, copied.
 struct Snapshot {
-  uintptr_t address = 0;
   size_t size = 0;
   std::array<unsigned char, 512> bytes{};
 

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <new>
 
 namespace rfinject {

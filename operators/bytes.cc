@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "operators/flop.h"
 #include "operators/operands.h"
 
 namespace rfinject::estimate {
@@ -126,17 +127,12 @@ Traffic Scatter(const OpRule& rule, const OpCall& call) {
   Traffic traffic{ReadAll(call, rule.unread | ArgumentBit(target)), 0};
   if (tensors.empty()) return traffic;
   uint64_t addressed = 0;
-  bool accumulates = rule.flop == FlopRule::kPerLast;
   for (size_t i = target + 1; i < call.inputs.size(); ++i) {
     for (const TensorView& tensor : TensorsOf(call, call.inputs[i])) addressed = std::max(addressed, tensor.numel);
   }
-  // index_put_(self, indices, values, accumulate, unsafe)
-  if (call.inputs.size() > 3 && call.inputs[3].kind == Argument::Kind::kBool) {
-    accumulates = accumulates || call.inputs[3].integer != 0;
-  }
   const uint64_t bytes = SaturatingMultiply(std::min(addressed, Elements(tensors)), tensors[0].element_size);
   traffic.write = bytes;
-  if (accumulates) traffic.read = SaturatingAdd(traffic.read, bytes);
+  if (Accumulates(rule, call)) traffic.read = SaturatingAdd(traffic.read, bytes);
   return traffic;
 }
 
@@ -154,13 +150,7 @@ Traffic ConvolutionBackward(const OpCall& call) {
 // (input, weight, bias, running_mean, running_var, training, …)
 Traffic BatchNorm(const OpCall& call) {
   Traffic traffic{ReadAll(call, 0), WriteResults(call)};
-  bool training = true;
-  for (const Argument& argument : call.inputs) {
-    if (argument.kind != Argument::Kind::kBool) continue;
-    training = argument.integer != 0;
-    break;
-  }
-  if (!training) return traffic;
+  if (!Flag(call, 0, /*otherwise=*/true)) return traffic;
   for (size_t i = 3; i <= 4; ++i) {
     if (const TensorView* statistic = InputTensor(call, i)) {
       traffic.write = SaturatingAdd(traffic.write, Bytes(*statistic));

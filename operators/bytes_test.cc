@@ -107,6 +107,10 @@ TEST(BytesTest, ScatteringTouchesWhatItAddresses) {
             (Traffic{32 + 16, 16}));
   EXPECT_EQ(InBytes("aten::_index_put_impl_ ( f32[100]@1 { i64[4] } f32[4] b1 b0 ) -> ( f32[100]@1 )"),
             (Traffic{32 + 16 + 16, 16}));
+  // A value that is true is no flag, and here is written over what was there.
+  EXPECT_EQ(InBytes("aten::index_fill_ ( bool[100]@1 i0 i64[4] b1 ) -> ( bool[100]@1 )"), (Traffic{32, 4}));
+  EXPECT_EQ(InBytes("aten::put_ ( f32[100]@1 i64[4] f32[4] b0 ) -> ( f32[100]@1 )"), (Traffic{32 + 16, 16}));
+  EXPECT_EQ(InBytes("aten::put_ ( f32[100]@1 i64[4] f32[4] b1 ) -> ( f32[100]@1 )"), (Traffic{32 + 16 + 16, 16}));
   EXPECT_EQ(InBytes("aten::scatter_add_ ( f32[100]@1 i0 i64[4] f32[4] ) -> ( f32[100]@1 )"),
             (Traffic{32 + 16 + 16, 16}));
 }

@@ -4,7 +4,6 @@
 
 #include "operators/bytes.h"
 #include "operators/flop.h"
-#include "operators/launch_floor.h"
 #include "operators/op_table.h"
 #include "operators/operands.h"
 

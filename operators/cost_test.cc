@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "operators/launch_floor.h"
 #include "operators/testing/op_text.h"
 
 namespace rfinject::estimate {

@@ -4,7 +4,6 @@
 
 #include "operators/linear_algebra.h"
 #include "operators/operands.h"
-#include "operators/sparse.h"
 
 namespace rfinject::estimate {
 namespace {
@@ -23,14 +22,6 @@ uint64_t WeightPerElement(const TensorView& weight) {
   return first == 0 ? 0 : weight.numel / first;
 }
 
-// The first boolean: `transposed` of aten::convolution and its relatives, `accumulate` of aten::index_put.
-bool FirstFlag(const OpCall& call) {
-  for (const Argument& argument : call.inputs) {
-    if (argument.kind == Argument::Kind::kBool) return argument.integer != 0;
-  }
-  return false;
-}
-
 bool NameHas(const OpCall& call, std::string_view part) { return call.name.find(part) != std::string_view::npos; }
 
 // Those that are not generic say it in their names: cudnn_convolution(self, weight, …, benchmark, deterministic,
@@ -39,7 +30,7 @@ bool IsTransposedForward(const OpCall& call) {
   if (NameHas(call, "transpose")) return true;
   const bool generic = call.name == "aten::convolution" || call.name == "aten::_convolution" ||
                        call.name == "aten::convolution_overrideable";
-  return generic && FirstFlag(call);
+  return generic && Flag(call, 0);
 }
 
 uint64_t Convolution(const OpCall& call) {
@@ -58,13 +49,37 @@ uint64_t ConvolutionBackward(const OpCall& call) {
   const TensorView* input = InputTensor(call, 1);
   const TensorView* weight = InputTensor(call, 2);
   if (grad == nullptr || input == nullptr || weight == nullptr) return 0;
-  const uint64_t elements = FirstFlag(call) ? input->numel : grad->numel;
+  const uint64_t elements = Flag(call, 0) ? input->numel : grad->numel;
   const uint64_t one = Product(2, elements, WeightPerElement(*weight));
   uint64_t sum = 0;
   for (size_t i = 0; i < 2 && i < call.outputs.size(); ++i) {
     if (!TensorsOf(call, call.outputs[i]).empty()) sum = SaturatingAdd(sum, one);
   }
   return sum;
+}
+
+// The FLOP of a*b, of which one is sparse at least: a multiply-add, 2, for each number that the sparse one holds and
+// each column or row of the dense one. They run on the CUDA cores. Where both are sparse, which numbers meet is not
+// known from their shapes; the count is then that of numbers that are spread evenly, 2 * numbers of a * numbers of b
+// / columns of a.
+uint64_t SparseProduct(const TensorView& a, const TensorView& b) {
+  uint64_t products = 0;
+  if (a.sparse && b.sparse) {
+    products = Product(a.numel, b.numel) / std::max<uint64_t>(Size(a, -1), 1);
+  } else if (a.sparse) {
+    products = Product(a.numel, b.rank < 2 ? 1 : Size(b, -1));
+  } else {
+    products = Product(b.numel, a.rank < 2 ? 1 : Size(a, -2));
+  }
+  return Product(2, products);
+}
+
+// sparse_sampled_addmm(sparse, a, b): 2 * columns of a for each number of the sparse result.
+uint64_t SampledProduct(const OpCall& call) {
+  const TensorView* sparse = InputTensor(call, 0);
+  const TensorView* left = InputTensor(call, 1);
+  if (sparse == nullptr || left == nullptr) return 0;
+  return Product(2, sparse->numel, Size(*left, -1));
 }
 
 // mm(a, b), bmm(a, b), addmm(c, a, b), …: the last two of the first three tensors are the matrices. An `out`
@@ -74,7 +89,7 @@ FlopCount Matmul(const OpCall& call) {
   const TensorView* a = InputTensor(call, adds ? 1 : 0);
   const TensorView* b = InputTensor(call, adds ? 2 : 1);
   if (a == nullptr || b == nullptr) return {};
-  if (a->sparse || b->sparse) return OnVector(SparseProductFlop(*a, *b));
+  if (a->sparse || b->sparse) return OnVector(SparseProduct(*a, *b));
   return OnMatrix(Product(2, a->numel, Size(*b, -1)));
 }
 
@@ -150,13 +165,8 @@ uint64_t RnnTimeSteps(const OpCall& call) {
   const TensorView* sizes = InputTensor(call, 1);
   if (sizes != nullptr && sizes->rank == 1 && sizes->dtype == DType::kInt64) return sizes->numel;
   if (input->rank < 3) return Size(*input, 0);
-  const size_t wanted = NameHas(call, "_rnn") && !NameHas(call, "::rnn_") ? 1 : 4;
-  size_t booleans = 0;
-  for (const Argument& argument : call.inputs) {
-    if (argument.kind == Argument::Kind::kBool && ++booleans == wanted)
-      return Size(*input, argument.integer != 0 ? 1 : 0);
-  }
-  return Size(*input, 0);
+  const size_t batch_first = NameHas(call, "_rnn") && !NameHas(call, "::rnn_") ? 0 : 3;
+  return Size(*input, Flag(call, batch_first) ? 1 : 0);
 }
 
 // In a recurrent layer every matrix of weights is multiplied with every token, 2 FLOP per multiply-add; the gates'
@@ -194,13 +204,7 @@ FlopCount Rnn(const OpCall& call, bool backward) {
 // since statistics, weight and bias fold into two numbers a channel.
 uint64_t BatchNorm(const OpCall& call) {
   const uint64_t elements = Elements(FirstTensors(call, call.inputs));
-  bool training = NameHas(call, "with_update");
-  for (const Argument& argument : call.inputs) {
-    if (argument.kind != Argument::Kind::kBool) continue;
-    training = argument.integer != 0;
-    break;
-  }
-  if (!training) return Product(2, elements);
+  if (!Flag(call, 0, NameHas(call, "with_update"))) return Product(2, elements);
   return Product(InputTensor(call, 1) != nullptr ? 8 : 6, elements);
 }
 
@@ -261,9 +265,8 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
     case FlopRule::kPerSecond:
       return OnVector(Product(rule.per, NthTensorElements(call, 1)));
     case FlopRule::kPerLast:
-      return OnVector(Product(rule.per, LastTensorElements(call)));
     case FlopRule::kPerLastIfFlag:
-      return OnVector(FirstFlag(call) ? Product(rule.per, LastTensorElements(call)) : 0);
+      return OnVector(Accumulates(rule, call) ? Product(rule.per, LastTensorElements(call)) : 0);
     case FlopRule::kSum: {
       const uint64_t operand = Elements(FirstTensors(call, call.inputs));
       const uint64_t result = Elements(FirstTensors(call, call.outputs));
@@ -300,7 +303,7 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
     case FlopRule::kLinearAlgebra:
       return OnVector(LinearAlgebraFlop(call));
     case FlopRule::kSampledProduct:
-      return OnVector(SampledProductFlop(call));
+      return OnVector(SampledProduct(call));
     case FlopRule::kPoolWindow:
       return OnVector(Product(Window(call, 1), Elements(ResultTensors(call))));
     case FlopRule::kPoolWindowBackward:
@@ -310,6 +313,10 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
 }
 
 }  // namespace
+
+bool Accumulates(const OpRule& rule, const OpCall& call) noexcept {
+  return rule.flop == FlopRule::kPerLast || (rule.flop == FlopRule::kPerLastIfFlag && Flag(call, 0));
+}
 
 bool IsComplex(DType dtype) noexcept {
   return dtype == DType::kComplexHalf || dtype == DType::kComplexFloat || dtype == DType::kComplexDouble;

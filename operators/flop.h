@@ -37,6 +37,10 @@ Recurrence CountRecurrence(const OpRule& rule, const OpCall& call) noexcept;
 // be 2, a lone multiplication 6.)
 FlopCount CountFlop(const OpRule& rule, const OpCall& call) noexcept;
 
+// Whether the operator adds to what is there (index_add_, index_put_ where it is told to), for the rules that count
+// by the last tensor.
+bool Accumulates(const OpRule& rule, const OpCall& call) noexcept;
+
 // Whether arithmetic on this type is floating point, complex included.
 bool IsFloating(DType dtype) noexcept;
 bool IsComplex(DType dtype) noexcept;

@@ -319,6 +319,8 @@ TEST(FlopTest, WhatIsScatteredIsAddedOncePerValue) {
   EXPECT_EQ(Model("aten::_index_put_impl_ ( f32[100,8]@1 { i64[4] } f32[4,8] b0 b0 ) -> ( f32[100,8]@1 )"), 0u);
   // The operators of compiled code, which are not in place.
   EXPECT_EQ(Model("aten::index_put ( f32[100,8] { i64[4] } f32[4,8] b1 ) -> ( f32[100,8] )"), 32u);
+  EXPECT_EQ(Model("aten::put_ ( f32[100]@1 i64[4] f32[4] b1 ) -> ( f32[100]@1 )"), 4u);
+  EXPECT_EQ(Model("aten::put_ ( f32[100]@1 i64[4] f32[4] b0 ) -> ( f32[100]@1 )"), 0u);
   EXPECT_EQ(Model("aten::scatter_add ( f32[4,100] i1 i64[4,9] f32[4,9] ) -> ( f32[4,100] )"), 36u);
   EXPECT_EQ(
       Model(

@@ -1,11 +1,10 @@
 #include "operators/fx_nodes.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <iterator>
 
 #include "operators/python_text.h"
+#include "operators/types.h"
 
 namespace rfinject {
 namespace {
@@ -20,9 +19,11 @@ using python_text::Trim;
 // number.
 bool ParseTensor(std::string_view text, TensorView* tensor) {
   const size_t open = text.find('[');
-  if (open == std::string_view::npos) return false;
-  tensor->dtype = FxType(text.substr(0, open));
-  tensor->element_size = SizeOf(tensor->dtype);
+  if (open == std::string_view::npos || text.find(']', open) == std::string_view::npos) return false;
+  const std::string_view type = text.substr(0, open);
+  const TypeFacts facts = FindType(&TypeFacts::name, type == "b8" ? "bool" : type);  // all other names are ours
+  tensor->dtype = facts.type;
+  tensor->element_size = facts.bytes;
   std::string_view sizes = Bracketed(text.substr(open));
   const std::string_view after = text.substr(open + sizes.size() + 2);
   std::string_view strides = after.starts_with('[') ? Bracketed(after) : std::string_view();
@@ -84,47 +85,6 @@ OpCall FxCall::call() const {
   made.tensors = tensors;
   made.ints = ints;
   return made;
-}
-
-DType FxType(std::string_view name) noexcept {
-  struct Type {
-    std::string_view name;
-    DType type;
-  };
-  constexpr Type kTypes[] = {
-      {"f32", DType::kFloat},         {"f16", DType::kHalf},        {"bf16", DType::kBFloat16},
-      {"f64", DType::kDouble},        {"b8", DType::kBool},         {"i64", DType::kInt64},
-      {"i32", DType::kInt32},         {"i16", DType::kInt16},       {"i8", DType::kInt8},
-      {"u8", DType::kUint8},          {"c32", DType::kComplexHalf}, {"c64", DType::kComplexFloat},
-      {"c128", DType::kComplexDouble}};
-  const auto* const found = std::ranges::find(kTypes, name, &Type::name);
-  return found == std::end(kTypes) ? DType::kOther : found->type;
-}
-
-uint64_t SizeOf(DType type) noexcept {
-  switch (type) {
-    case DType::kUint8:
-    case DType::kInt8:
-    case DType::kBool:
-      return 1;
-    case DType::kInt16:
-    case DType::kHalf:
-    case DType::kBFloat16:
-      return 2;
-    case DType::kInt32:
-    case DType::kFloat:
-    case DType::kComplexHalf:
-      return 4;
-    case DType::kInt64:
-    case DType::kDouble:
-    case DType::kComplexFloat:
-      return 8;
-    case DType::kComplexDouble:
-      return 16;
-    case DType::kOther:
-      break;
-  }
-  return 0;
 }
 
 void FxNodes::Read(std::string_view line) {

@@ -53,11 +53,6 @@ class FxNodes {
   std::map<std::string, Node, std::less<>> nodes_;
 };
 
-// The type that torch's short name stands for ("f32", "b8", "i64"); kOther where there is none.
-DType FxType(std::string_view name) noexcept;
-// Bytes of an element; 0 of kOther.
-uint64_t SizeOf(DType type) noexcept;
-
 }  // namespace rfinject
 
 #endif  // RFINJECT_OPERATORS_FX_NODES_H_

@@ -112,5 +112,13 @@ TEST(FxNodes, AnExpandedTensorHasFewerElementsInMemory) {
   EXPECT_EQ(call.tensors[0].distinct, 64u);
 }
 
+TEST(FxNodes, ATensorThatIsCutOffIsNotKnown) {
+  FxNodes nodes;
+  nodes.Read("%mul : Tensor \"f32[\" = call_function[target=torch.ops.aten.mul.Tensor](args = (%a, 2), kwargs = {})");
+  EXPECT_EQ(nodes.OperatorOf("mul"), "aten::mul");
+  FxCall call;
+  EXPECT_FALSE(nodes.Find("mul", &call));
+}
+
 }  // namespace
 }  // namespace rfinject

@@ -156,7 +156,7 @@ class Reader {
     for (const std::string_view line : Split(graph, '\n')) ReadGraphLine(line);
   }
 
-  GeneratedCode Read() {
+  std::vector<GeneratedCall> Read() {
     // The shapes of what the module is given stand in a function behind the one that launches.
     for (const std::string_view line : lines_) {
       if (line.find(" = rand_strided(") != std::string_view::npos) ReadBuffer(Trim(line));
@@ -180,7 +180,7 @@ class Reader {
         ReadBuffer(line);
       }
     }
-    return {std::move(calls_)};
+    return std::move(calls_);
   }
 
  private:
@@ -449,7 +449,7 @@ class Reader {
 
 bool IsGeneratedCode(std::string_view source) noexcept { return source.find(kCompiler) != std::string_view::npos; }
 
-GeneratedCode ReadGeneratedCode(std::string_view source, std::string_view graph) {
+std::vector<GeneratedCall> ReadGeneratedCode(std::string_view source, std::string_view graph) {
   return Reader(source, graph).Read();
 }
 

@@ -3,8 +3,8 @@
 // Reads a Python module that Inductor (torch.compile) has generated: which kernels it launches on which line, what
 // they read and write, and which operators of the compiled graph they compute.
 //
-//   const GeneratedCode code = ReadGeneratedCode(source, graph);
-//   for (const GeneratedCall& call : code.calls) … call.line, call.kernel, call.bytes, call.nodes
+//   for (const GeneratedCall& call : ReadGeneratedCode(source, graph)) … call.line, call.kernel, call.bytes,
+//   call.nodes
 //
 // The module says most of it itself: each buffer with its shape, each kernel with its loads and stores, and in
 // comments the nodes of the graph. What the comments do not say is in `graph`, the text that
@@ -45,14 +45,10 @@ struct GeneratedCall {
   std::vector<GeneratedLayer> layers;  // in the graph's order; empty where that is not known
 };
 
-struct GeneratedCode {
-  std::vector<GeneratedCall> calls;  // by line
-};
-
 // Whether `source` is such a module.
 bool IsGeneratedCode(std::string_view source) noexcept;
 
-// `graph` may be empty. Lines of it, whose fields are separated by tabs:
+// Returns the calls by line. `graph` may be empty. Lines of it, whose fields are separated by tabs:
 //   %…                                      a node (fx_nodes.h)
 //   layer NODE PATH CLASS                   where the node came from
 //   buffer NAME SIZES STRIDES               "(8, 64)" and "(64, 1)", of a buffer whose shape the module may not say
@@ -60,7 +56,7 @@ bool IsGeneratedCode(std::string_view source) noexcept;
 //                                           KIND: "triton", or "extern" for an operator; SOURCES: sorted; USERS:
 //                                           nodes that what it writes is prepared for, where it computes none or
 //                                           none that came from a module: seeds for all random numbers
-GeneratedCode ReadGeneratedCode(std::string_view source, std::string_view graph);
+std::vector<GeneratedCall> ReadGeneratedCode(std::string_view source, std::string_view graph);
 
 }  // namespace rfinject
 

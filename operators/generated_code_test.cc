@@ -81,31 +81,31 @@ std::vector<std::string> Operators(const GeneratedCall& call) {
 using Names = std::vector<std::string>;
 
 TEST(GeneratedCode, CallsHaveKernelLineAndBytes) {
-  const GeneratedCode code = ReadGeneratedCode(kModule, "");
-  ASSERT_EQ(code.calls.size(), 6u);
+  const auto code = ReadGeneratedCode(kModule, "");
+  ASSERT_EQ(code.size(), 6u);
   const std::string text = kModule;
   const auto first_line = static_cast<uint32_t>(
       1 + std::count(text.begin(), text.begin() + static_cast<long>(text.find("0.run(")), '\n'));
-  EXPECT_EQ(code.calls[0].line, first_line);
-  EXPECT_EQ(code.calls[0].kernel, "triton_poi_fused_mul_relu_0");
-  EXPECT_TRUE(code.calls[0].bytes_known);
-  EXPECT_EQ(code.calls[0].bytes, 2u * 256 * 512 * 4);
-  EXPECT_EQ(code.calls[0].written, 0b10u);
-  EXPECT_EQ(code.calls[4].written, UINT64_MAX) << "a kernel of the program's own may write to all that it is given";
-  EXPECT_EQ(code.calls[1].kernel, "");
+  EXPECT_EQ(code[0].line, first_line);
+  EXPECT_EQ(code[0].kernel, "triton_poi_fused_mul_relu_0");
+  EXPECT_TRUE(code[0].bytes_known);
+  EXPECT_EQ(code[0].bytes, 2u * 256 * 512 * 4);
+  EXPECT_EQ(code[0].written, 0b10u);
+  EXPECT_EQ(code[4].written, UINT64_MAX) << "a kernel of the program's own may write to all that it is given";
+  EXPECT_EQ(code[1].kernel, "");
   // A buffer under another name is as large as it was.
-  EXPECT_EQ(code.calls[2].bytes, 2u * 256 * 512 * 4);
+  EXPECT_EQ(code[2].bytes, 2u * 256 * 512 * 4);
   // Of a table no more is read than the result has elements.
-  EXPECT_EQ(code.calls[3].bytes, 8u * 8 + 2 * (8 * 64 * 2));
+  EXPECT_EQ(code[3].bytes, 8u * 8 + 2 * (8 * 64 * 2));
   // Which of its tensors a kernel of the program's reads or writes is not known: each counts once.
-  EXPECT_EQ(code.calls[4].bytes, 4u * (256 * 256 + 256 * 512));
-  EXPECT_EQ(code.calls[4].kernel, "their_kernel");
-  EXPECT_EQ(code.calls[4].why_no_flop, "a kernel of the program's own");
-  EXPECT_FALSE(code.calls[5].bytes_known);
+  EXPECT_EQ(code[4].bytes, 4u * (256 * 256 + 256 * 512));
+  EXPECT_EQ(code[4].kernel, "their_kernel");
+  EXPECT_EQ(code[4].why_no_flop, "a kernel of the program's own");
+  EXPECT_FALSE(code[5].bytes_known);
 }
 
 TEST(GeneratedCode, AnOffsetOfRandomNumbersIsNoSize) {
-  const GeneratedCode code = ReadGeneratedCode(R"(
+  const auto code = ReadGeneratedCode(R"(
 async_compile = AsyncCompile()
 triton_poi_fused_native_dropout_0 = async_compile.triton('triton_poi_fused_native_dropout_0', '''
     triton_meta={'signature': {'in_ptr0': '*i64', 'out_ptr0': '*fp32', 'load_seed_offset': 'i32', 'xnumel': 'i32'}},
@@ -119,18 +119,18 @@ def call(args):
     buf1 = empty_strided_cuda((4, 8), (8, 1), torch.float32)
     triton_poi_fused_native_dropout_0.run(buf0, buf1, 0, 32, stream=stream0)
 )",
-                                               "");
-  ASSERT_EQ(code.calls.size(), 1u);
-  EXPECT_EQ(code.calls[0].bytes, 2u * 8 + 4 * 8 * 4);
+                                      "");
+  ASSERT_EQ(code.size(), 1u);
+  EXPECT_EQ(code[0].bytes, 2u * 8 + 4 * 8 * 4);
 }
 
 TEST(GeneratedCode, CommentsSayWhatAKernelComputes) {
-  const GeneratedCode code = ReadGeneratedCode(kModule, "");
-  ASSERT_EQ(code.calls.size(), 6u);
-  EXPECT_EQ(Operators(code.calls[0]), (Names{"aten::mul", "aten::relu"}));
+  const auto code = ReadGeneratedCode(kModule, "");
+  ASSERT_EQ(code.size(), 6u);
+  EXPECT_EQ(Operators(code[0]), (Names{"aten::mul", "aten::relu"}));
   // The same code, called again, does the same.
-  EXPECT_EQ(Operators(code.calls[2]), (Names{"aten::mul", "aten::relu"}));
-  EXPECT_TRUE(code.calls[0].layers.empty());
+  EXPECT_EQ(Operators(code[2]), (Names{"aten::mul", "aten::relu"}));
+  EXPECT_TRUE(code[0].layers.empty());
 }
 
 TEST(GeneratedCode, InductorsObjectsSayItOfEachCall) {
@@ -152,19 +152,19 @@ TEST(GeneratedCode, InductorsObjectsSayItOfEachCall) {
       "kernel\ttriton\tembedding\t\tbuf3\tmm\n";
   std::string text = kModule;
   text.replace(text.find("512*s0"), 6, "131072");
-  const GeneratedCode code = ReadGeneratedCode(text, graph);
-  ASSERT_EQ(code.calls.size(), 6u);
-  EXPECT_EQ(Operators(code.calls[0]), (Names{"aten::mul", "aten::relu"}));
+  const auto code = ReadGeneratedCode(text, graph);
+  ASSERT_EQ(code.size(), 6u);
+  EXPECT_EQ(Operators(code[0]), (Names{"aten::mul", "aten::relu"}));
   // What the module says of a buffer counts, and what it does not say comes from the objects.
-  EXPECT_EQ(code.calls[0].bytes, 2u * 256 * 512 * 4);
-  EXPECT_EQ(code.calls[5].bytes, 4u * (16 * 32 + 256 * 512));
-  EXPECT_EQ(code.calls[0].layers, (std::vector<GeneratedLayer>{{"a.bn", "BatchNorm1d"}, {"a.act", "ReLU"}}));
-  EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
+  EXPECT_EQ(code[0].bytes, 2u * 256 * 512 * 4);
+  EXPECT_EQ(code[5].bytes, 4u * (16 * 32 + 256 * 512));
+  EXPECT_EQ(code[0].layers, (std::vector<GeneratedLayer>{{"a.bn", "BatchNorm1d"}, {"a.act", "ReLU"}}));
+  EXPECT_EQ(code[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
   // What was computed before is computed again: it counts once.
-  EXPECT_EQ(Operators(code.calls[2]), (Names{"aten::relu"}));
-  EXPECT_EQ(code.calls[2].layers, (std::vector<GeneratedLayer>{{"b.act", "ReLU"}}));
+  EXPECT_EQ(Operators(code[2]), (Names{"aten::relu"}));
+  EXPECT_EQ(code[2].layers, (std::vector<GeneratedLayer>{{"b.act", "ReLU"}}));
   // What computes nothing is of the layer that it is prepared for.
-  EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
+  EXPECT_EQ(code[3].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
 }
 
 // Inductor calls a convolution without its bias, which it adds in the next kernel.
@@ -182,26 +182,26 @@ TEST(GeneratedCode, WhatIsLeftOfAnOperatorIsOfItsLayer) {
                             "kernel\textern\tmm\tmm\tbuf1\t\n"
                             "kernel\ttriton\tmul_1,relu_1\tmm,relu\tbuf2\t\n"
                             "kernel\ttriton\tembedding\tmm,relu_1\tbuf3\t\n";
-  const GeneratedCode code = ReadGeneratedCode(kModule, graph);
-  ASSERT_EQ(code.calls.size(), 6u);
-  EXPECT_EQ(Operators(code.calls[2]), (Names{"aten::relu"}));
-  EXPECT_EQ(code.calls[2].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}, {"b.act", "ReLU"}}));
+  const auto code = ReadGeneratedCode(kModule, graph);
+  ASSERT_EQ(code.size(), 6u);
+  EXPECT_EQ(Operators(code[2]), (Names{"aten::relu"}));
+  EXPECT_EQ(code[2].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}, {"b.act", "ReLU"}}));
   // Another kernel adds it again.
-  EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"c.act", "ReLU"}}));
+  EXPECT_EQ(code[3].layers, (std::vector<GeneratedLayer>{{"c.act", "ReLU"}}));
 }
 
 TEST(GeneratedCode, ABufferThatIsCalledAsAnOperatorIsNone) {
   std::string text = kModule;
   text.replace(text.find("mm(buf0"), 7, "mm(relu");
   const std::string node = " : Tensor \"f32[256, 512]\" = call_function[target=torch.ops.aten.";
-  const GeneratedCode code =
+  const auto code =
       ReadGeneratedCode(text, "%relu_1" + node + "relu.default](args = (%x,), kwargs = {})\n%mm" + node +
                                   "mm.default](args = (%relu_1, %y), kwargs = {})\n"
                                   "layer\trelu_1\tb.act\tReLU\n"
                                   "layer\tmm\tb.fc\tLinear\n"
                                   "kernel\textern\tmm\trelu_1,mm\tbuf1\t\n");
-  ASSERT_EQ(code.calls.size(), 6u);
-  EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
+  ASSERT_EQ(code.size(), 6u);
+  EXPECT_EQ(code[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
 }
 
 // Seeds of the random numbers of all dropouts come from no module.
@@ -210,15 +210,15 @@ TEST(GeneratedCode, WhatIsOfNoModuleIsOfTheLayersThatUseIt) {
   const std::string call = "extern_kernels.mm(buf0, reinterpret_tensor(arg1_1, (512, 256), (1, 512), 0), out=buf1)";
   text.replace(text.find(call), call.size(),
                "aten.randint.low_out(-9223372036854775808, 9223372036854775807, [2], out=buf1)");
-  const GeneratedCode code = ReadGeneratedCode(
+  const auto code = ReadGeneratedCode(
       text,
       "%seeds : Tensor \"i64[2]\" = call_function[target=torch.ops.prims.inductor_seeds.default](args = (2,), kwargs = {})\n"
       "layer\tgt\ta.drop\tDropout\n"
       "layer\tgt_1\tb.drop\tDropout\n"
       "kernel\textern\tmm\tseeds\tbuf1\tgt,gt_1\n");
-  ASSERT_EQ(code.calls.size(), 6u);
-  EXPECT_EQ(code.calls[1].kernel, "");
-  EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"a.drop", "Dropout"}, {"b.drop", "Dropout"}}));
+  ASSERT_EQ(code.size(), 6u);
+  EXPECT_EQ(code[1].kernel, "");
+  EXPECT_EQ(code[1].layers, (std::vector<GeneratedLayer>{{"a.drop", "Dropout"}, {"b.drop", "Dropout"}}));
 }
 
 // Torch 2.6 names no source nodes in a backward, 2.9 those that came from the forward, 2.15 all.
@@ -232,9 +232,9 @@ TEST(GeneratedCode, KernelsAreFoundWhicheverSourcesTheirCommentsName) {
     std::string text = kModule;
     const std::string before = "Source Nodes: [mm], Original ATen: [aten.mm]\n    extern";
     text.replace(text.find(before), before.size(), "Source Nodes: [" + sources + "], Original ATen: []\n    extern");
-    const GeneratedCode code = ReadGeneratedCode(text, graph);
-    ASSERT_EQ(code.calls.size(), 6u);
-    EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}})) << sources;
+    const auto code = ReadGeneratedCode(text, graph);
+    ASSERT_EQ(code.size(), 6u);
+    EXPECT_EQ(code[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}})) << sources;
   }
 }
 

@@ -72,8 +72,7 @@ struct OpCall {
   std::span<const int64_t> ints;
   bool on_host = false;           // all of its tensors lie in the host's memory
   bool crosses_devices = false;   // some of them lie in the host's, some in a GPU's
-  uint32_t children = 0;          // operators that ran inside this one on this thread
-  bool children_counted = false;  // at least one of them was turned into an estimated kernel
+  bool children_counted = false;  // an operator that ran inside this one was turned into an estimated kernel
 };
 
 // How the observer treats an operator before it runs: asked once per name, then remembered.

@@ -1,6 +1,8 @@
 // What an operator's name says beyond the rows of the table: namespaces, in-place and foreach forms, and what runs
 // inside of others.
-#include <array>
+#include <algorithm>
+#include <span>
+#include <utility>
 
 #include "operators/op_table.h"
 
@@ -12,7 +14,15 @@ constexpr std::string_view kForeach = "_foreach_";
 
 // The operators of these namespaces are not the GPU's. Collectives are bound by the interconnect, of which the table
 // of GPUs knows nothing: no estimate is better than a wrong one.
-constexpr std::array<std::string_view, 4> kFreeNamespaces = {"c10d::", "_c10d_functional::", "profiler::", "prim::"};
+constexpr std::string_view kFreeNamespaces[] = {"c10d::", "_c10d_functional::", "profiler::", "prim::"};
+
+using Pair = std::pair<std::string_view, std::string_view>;
+
+// What stands beside `name`; empty where the table does not have it.
+std::string_view Second(std::span<const Pair> table, std::string_view name) {
+  const auto found = std::ranges::find(table, name, &Pair::first);
+  return found != table.end() ? found->second : std::string_view();
+}
 
 }  // namespace
 
@@ -44,32 +54,20 @@ namespace rfinject {
 
 std::string_view TangentProductOf(std::string_view name) noexcept {
   // The products by which the formulas of these operators in torch's derivatives.yaml multiply by tangents.
-  constexpr std::array<std::array<std::string_view, 2>, 10> kProducts = {
-      {{"aten::mm", "aten::mm"},
-       {"aten::addmm", "aten::mm"},
-       {"aten::bmm", "aten::bmm"},
-       {"aten::baddbmm", "aten::bmm"},
-       {"aten::addbmm", "aten::bmm"},
-       {"aten::mv", "aten::mv"},
-       {"aten::addmv", "aten::mv"},
-       {"aten::dot", "aten::dot"},
-       {"aten::vdot", "aten::vdot"},
-       {"aten::convolution", "aten::convolution"}}};
-  for (const auto& [product, inside] : kProducts) {
-    if (name == product) return inside;
-  }
-  return {};
+  constexpr estimate::Pair kProducts[] = {{"aten::mm", "aten::mm"},      {"aten::addmm", "aten::mm"},
+                                          {"aten::bmm", "aten::bmm"},    {"aten::baddbmm", "aten::bmm"},
+                                          {"aten::addbmm", "aten::bmm"}, {"aten::mv", "aten::mv"},
+                                          {"aten::addmv", "aten::mv"},   {"aten::dot", "aten::dot"},
+                                          {"aten::vdot", "aten::vdot"},  {"aten::convolution", "aten::convolution"}};
+  return estimate::Second(kProducts, name);
 }
 
 std::string_view FusedBackwardOf(std::string_view name) noexcept {
-  constexpr std::array<std::array<std::string_view, 2>, 4> kFused = {{{"aten::lstm", "aten::lstm_backward"},
-                                                                      {"aten::gru", "aten::gru_backward"},
-                                                                      {"aten::rnn_tanh", "aten::rnn_tanh_backward"},
-                                                                      {"aten::rnn_relu", "aten::rnn_relu_backward"}}};
-  for (const auto& [forward, backward] : kFused) {
-    if (name == forward) return backward;
-  }
-  return {};
+  constexpr estimate::Pair kFused[] = {{"aten::lstm", "aten::lstm_backward"},
+                                       {"aten::gru", "aten::gru_backward"},
+                                       {"aten::rnn_tanh", "aten::rnn_tanh_backward"},
+                                       {"aten::rnn_relu", "aten::rnn_relu_backward"}};
+  return estimate::Second(kFused, name);
 }
 
 OpKind ClassifyOp(std::string_view name) noexcept {

@@ -40,7 +40,7 @@ enum class FlopRule : uint8_t {
   kBatchNorm,            // by training and affine
   kNormalise,            // layer and group norm, by affine
   kLinearAlgebra,        // factorisations, solutions, eigenvalues (linear_algebra.h)
-  kSampledProduct,       // of a product only the elements that the sparse result has (sparse.h)
+  kSampledProduct,       // of a product only the elements that the sparse result has
   kPoolWindow,           // elements of the result * size of the window
   kPoolWindowBackward,   // elements of the operand (the gradient) * size of the window
 };

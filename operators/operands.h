@@ -72,6 +72,14 @@ inline uint64_t Size(const TensorView& tensor, int index) {
   return size < 0 ? 0 : static_cast<uint64_t>(size);
 }
 
+// The operator's boolean number `which`, from 0; `otherwise` where it has fewer.
+inline bool Flag(const OpCall& call, size_t which, bool otherwise = false) {
+  for (const Argument& argument : call.inputs) {
+    if (argument.kind == Argument::Kind::kBool && which-- == 0) return argument.integer != 0;
+  }
+  return otherwise;
+}
+
 // The numbers of the argument at `index`; empty where that is no list of integers.
 inline std::span<const int64_t> IntsOf(const OpCall& call, size_t index) {
   if (index >= call.inputs.size() || call.inputs[index].kind != Argument::Kind::kIntList) return {};

@@ -3,10 +3,8 @@
 namespace rfinject::estimate {
 namespace {
 
-bool Has(const Gpu& gpu, Precision precision) { return gpu.peak[static_cast<size_t>(precision)] > 0; }
-
 Precision IfPresent(const Gpu& gpu, Precision wanted, Precision otherwise) {
-  return Has(gpu, wanted) ? wanted : otherwise;
+  return gpu.peak[static_cast<size_t>(wanted)] > 0 ? wanted : otherwise;
 }
 
 Precision MatrixUnit(DType dtype, const Gpu& gpu, bool tf32) {

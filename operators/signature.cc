@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "operators/operands.h"
+#include "operators/types.h"
 
 namespace rfinject::estimate {
 namespace {
@@ -70,11 +71,7 @@ MemoryFormat FormatOf(const OpCall& call) {
 bool IsCausalAttention(const OpCall& call) {
   if (call.name.find("scaled_dot_product") == std::string_view::npos) return false;
   const bool second = call.name.ends_with("_efficient_attention") || call.name.ends_with("_cudnn_attention");
-  int before = second ? 1 : 0;
-  for (const Argument& argument : call.inputs) {
-    if (argument.kind == Argument::Kind::kBool && before-- == 0) return argument.integer != 0;
-  }
-  return false;
+  return Flag(call, second ? 1 : 0);
 }
 
 // What stands behind the first type; empty where nothing has to.
@@ -84,7 +81,7 @@ std::string_view FormatMark(MemoryFormat format, DType dtype) {
 }
 
 void WriteTensor(Writer& out, const TensorView& tensor, std::string_view mark) {
-  out.Text(ShortName(tensor.dtype));
+  out.Text(FactsOf(tensor.dtype).name);
   out.Text(mark);
   out.Text("[");
   for (size_t i = 0; i < Rank(tensor); ++i) {
@@ -128,40 +125,6 @@ class Hash {
 
 }  // namespace
 
-std::string_view ShortName(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::kUint8:
-      return "u8";
-    case DType::kInt8:
-      return "i8";
-    case DType::kInt16:
-      return "i16";
-    case DType::kInt32:
-      return "i32";
-    case DType::kInt64:
-      return "i64";
-    case DType::kHalf:
-      return "f16";
-    case DType::kFloat:
-      return "f32";
-    case DType::kDouble:
-      return "f64";
-    case DType::kComplexHalf:
-      return "c32";
-    case DType::kComplexFloat:
-      return "c64";
-    case DType::kComplexDouble:
-      return "c128";
-    case DType::kBool:
-      return "bool";
-    case DType::kBFloat16:
-      return "bf16";
-    case DType::kOther:
-      break;
-  }
-  return "?";
-}
-
 std::string_view FormatSignature(const OpCall& call, std::span<char, kMaxSignature> buffer) noexcept {
   Writer out(buffer);
   bool first = true;
@@ -180,7 +143,7 @@ std::string_view FormatSignature(const OpCall& call, std::span<char, kMaxSignatu
     }
     out.Number(tensors.size());
     out.Text("*");
-    out.Text(ShortName(tensors[0].dtype));
+    out.Text(FactsOf(tensors[0].dtype).name);
     out.Text("{");
     out.Number(Elements(tensors));
     out.Text("}");

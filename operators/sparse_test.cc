@@ -1,5 +1,3 @@
-#include "operators/sparse.h"
-
 #include <gtest/gtest.h>
 
 #include <string_view>

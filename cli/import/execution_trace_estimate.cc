@@ -44,8 +44,7 @@ class Estimator {
  private:
   struct At {
     Phase phase = Phase::kForward;
-    bool inside = false;  // of an operator that is one kernel, or free
-    uint32_t children = 0;
+    bool inside = false;   // of an operator that is one kernel, or free
     bool counted = false;  // some operator in it became a kernel
   };
 
@@ -76,7 +75,6 @@ class Estimator {
     if (call.is_operator && !at.inside && !(trace_.uses_gpu && call.on_host)) counted = AddKernel(index) || counted;
     if (call.parent == ExecutedCall::kNone) return;
     At& above = places_[call.parent];
-    above.children += call.is_operator ? 1 : 0;
     above.counted = above.counted || counted;
   }
 
@@ -86,7 +84,6 @@ class Estimator {
     const RecordedCall recorded(name, trace_.operands[executed.operands], DType::kFloat);
     OpCall call = recorded.call();
     call.crosses_devices = executed.crosses_devices;
-    call.children = places_[index].children;
     call.children_counted = places_[index].counted;
     const estimate::Cost cost = estimate::EstimateCost(call, gpu_, {});
     if (!cost.kernel) return false;

@@ -56,7 +56,7 @@ class ExpectedTimes {
   // Algorithms for Convolutional Neural Networks", CVPR 2016): nothing executes fewer FLOP than a quarter.
   static constexpr double kWinogradSaves = 4;
 
-  // Seconds between one kernel's start and the next one's when the kernels do nothing (launch_floor.h).
+  // Seconds between one kernel's start and the next one's when the kernels do nothing (operators/cost.h).
   static constexpr double kLaunchIntervalS = 3e-6;
 
  private:

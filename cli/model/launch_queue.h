@@ -16,7 +16,7 @@ namespace rfinject::cli {
 // From the end of a kernel to the beginning of the next one that was launched long before, on one stream. Recordings
 // of torch.profiler with fractions of a microsecond say 1.1 to 1.4 us (median) of an A100 and of H100s; those of
 // whole microseconds say 1 us of a V100 (bench/launch_intervals.py). Kernels that do nothing take 1.7 us and more, so
-// they follow one another at 3 us (operators/launch_floor.h).
+// they follow one another at 3 us (operators/cost.h).
 inline constexpr double kKernelGapNs = 1200;
 
 // Kernels that are alike. Launches of a mean step may be a fraction.

@@ -41,7 +41,7 @@ enum class Bound : uint8_t { kUnknown, kLaunch, kMemory, kCompute, kPcie, kNvlin
 std::string_view BoundName(Bound bound);  // "launch"; empty where it is not known
 
 // The time that a launch takes whatever its kernel does, where no model says more: kernels that do nothing follow one
-// another at this interval (operators/launch_floor.h has the sources).
+// another at this interval (operators/cost.h has the sources).
 inline constexpr double kLaunchFloorNs = 3000;
 
 // The interval at which the host launches kernels at best, where nothing is known of it. Eager PyTorch takes 5 to 60

@@ -81,11 +81,17 @@ def edit_argument(where, function, option, text, given, instead_of=()):
     found = source_of(where[0])
     if found is None:
         return None
-    lines, tree = found
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= where[1] <= node.end_lineno and
-             _last_name(node.func) == function]
+    calls = [call for call in _calls_of(function, found[1]) if call.lineno <= where[1] <= call.end_lineno]
+    return _edit_of_calls(where[0], found[0], calls, option, text, given, instead_of)
+
+
+def _calls_of(function, tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _last_name(node.func) == function]
+
+
+def _edit_of_calls(name, lines, calls, option, text, given=False, instead_of=()):
     edits = _edits_of_call(lines, calls[0], option, text, given, instead_of) if len(calls) == 1 else []
-    return (where[0], edits) if edits else None
+    return (name, edits) if edits else None
 
 
 def _edits_of_call(lines, call, option, text, given, instead_of):
@@ -114,10 +120,9 @@ def edit_option(function, option, text):
     make by themselves what a change is about. None where there is no such call, or where there are several."""
     for name in {name: None for name, _ in own_places() if source_of(name) is not None}:
         lines, tree = source_of(name)
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _last_name(node.func) == function]
+        calls = _calls_of(function, tree)
         if calls:
-            edits = _edits_of_call(lines, calls[0], option, text, False, ()) if len(calls) == 1 else []
-            return (name, edits) if edits else None
+            return _edit_of_calls(name, lines, calls, option, text)
     return None
 
 

@@ -3,8 +3,7 @@
 
 
 def why_not(optimizer, arguments):
-    lists = [one for one in parameters_of(arguments)]
-    if any(one.device.type != "cuda" or not one.is_floating_point() for one in lists):
+    if any(one.device.type != "cuda" or not one.is_floating_point() for one in parameters_of(arguments)):
         return "its parameters do not all lie on the GPU"
     return "it is differentiable" if arguments.get("differentiable") else ""
 

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 #include <string>
-#include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,56 +39,54 @@ struct Chain {
   uint64_t hash = 0;  // of its return addresses; 0: empty
   NativePlace place;
 };
+// Entries by their hashes, of which each has kProbes places.
+template <typename Entry, size_t kSize>
+class ProbeTable {
+ public:
+  template <typename Predicate>
+  Entry* Find(uint64_t hash, Predicate is) noexcept {
+    for (size_t probe = 0; probe < kProbes; ++probe) {
+      Entry& entry = entries_[(hash + probe) & (kSize - 1)];
+      if (is(entry)) return &entry;
+    }
+    return nullptr;
+  }
+  // A place that is free, or the victim that a number chooses where all are taken.
+  template <typename Predicate>
+  Entry* PlaceFor(uint64_t hash, uint64_t number, Predicate is_free) noexcept {
+    Entry* free = Find(hash, is_free);
+    return free != nullptr ? free : &entries_[(hash + number % kProbes) & (kSize - 1)];
+  }
+
+ private:
+  std::array<Entry, kSize> entries_;
+};
 struct Known {
   uint64_t unwinds = 0;
-  std::array<Step, kSteps> steps;
-  std::array<Chain, kChains> chains;
+  ProbeTable<Step, kSteps> steps;
+  ProbeTable<Chain, kChains> chains;
 };
 ThreadBlock<Known> g_known;
 __attribute__((tls_model("initial-exec"))) constinit thread_local Known* t_known = nullptr;
 
 Step* FindStep(Known* known, uintptr_t slot, uintptr_t ip) noexcept {
-  const uint64_t hash = HashMix(slot, ip);
-  for (size_t probe = 0; probe < kProbes; ++probe) {
-    Step& step = known->steps[(hash + probe) & (kSteps - 1)];
-    if (step.slot == slot && step.ip == ip) return &step;
-  }
-  return nullptr;
+  return known->steps.Find(HashMix(slot, ip), [=](const Step& step) { return step.slot == slot && step.ip == ip; });
 }
 
 void SetStep(Known* known, uintptr_t slot, uintptr_t ip, uintptr_t next) noexcept {
-  if (Step* step = FindStep(known, slot, ip)) {
-    step->next = next;
-    return;
+  Step* step = FindStep(known, slot, ip);
+  if (step == nullptr) {
+    step = known->steps.PlaceFor(HashMix(slot, ip), known->unwinds, [](const Step& one) { return one.slot == 0; });
   }
-  const uint64_t hash = HashMix(slot, ip);
-  Step* place = &known->steps[(hash + known->unwinds % kProbes) & (kSteps - 1)];  // the victim, if all are taken
-  for (size_t probe = 0; probe < kProbes; ++probe) {
-    Step& step = known->steps[(hash + probe) & (kSteps - 1)];
-    if (step.slot != 0) continue;
-    place = &step;
-    break;
-  }
-  *place = {slot, ip, next};
+  *step = {slot, ip, next};
 }
 
 Chain* FindChain(Known* known, uint64_t hash) noexcept {
-  for (size_t probe = 0; probe < kProbes; ++probe) {
-    Chain& chain = known->chains[(hash + probe) & (kChains - 1)];
-    if (chain.hash == hash) return &chain;
-  }
-  return nullptr;
+  return known->chains.Find(hash, [hash](const Chain& chain) { return chain.hash == hash; });
 }
 
 void SetChain(Known* known, uint64_t hash, const NativePlace& place) noexcept {
-  Chain* free = &known->chains[(hash + known->unwinds % kProbes) & (kChains - 1)];
-  for (size_t probe = 0; probe < kProbes; ++probe) {
-    Chain& chain = known->chains[(hash + probe) & (kChains - 1)];
-    if (chain.hash != 0) continue;
-    free = &chain;
-    break;
-  }
-  *free = {hash, place};
+  *known->chains.PlaceFor(hash, known->unwinds, [](const Chain& chain) { return chain.hash == 0; }) = {hash, place};
 }
 
 constexpr uint64_t kHashSeed = 0x452821E638D01377u;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "collector/native_stack.h"
 #include "collector/sync.h"

@@ -50,7 +50,7 @@ void RefreshObjects() noexcept;
 // For tests: makes FindObject work as if glibc were older than 2.35.
 void UseObjectList() noexcept;
 
-// Which file the object is. FileOfObject takes the loader's lock and allocates, so it is not for the launch path.
+// Which file the object is. DescribeObject takes the loader's lock and allocates, so it is not for the launch path.
 struct ObjectFile {
   std::string path;
   std::string build_id;  // hexadecimal; empty if it has none

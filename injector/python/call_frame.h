@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "injector/python/python_api.h"
+#include "injector/python/ref.h"
 
 namespace rfinject {
 
@@ -22,13 +23,8 @@ struct CallArguments {
 // All values of `arguments`, those by name last. The references are borrowed.
 inline std::vector<PyObject*> Values(const PythonApi& python, const CallArguments& arguments) {
   std::vector<PyObject*> values(arguments.array, arguments.array + arguments.count);
-  for (Py_ssize_t i = 0; arguments.tuple != nullptr && i < python.PyTuple_Size(arguments.tuple); ++i) {
-    values.push_back(python.PyTuple_GetItem(arguments.tuple, i));
-  }
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t position = 0;
-       arguments.dict != nullptr && python.PyDict_Next(arguments.dict, &position, &key, &value) != 0;) {
-    values.push_back(value);
+  for (PyObject* container : {arguments.tuple, arguments.dict}) {
+    for (const Ref& value : Ref::Borrow(python, container).Parts()) values.push_back(value.get());
   }
   return values;
 }

@@ -51,14 +51,8 @@ void RunChange(const PythonApi& python) {
   std::string why;
   const std::string text = ReadText(path, &why);
   if (why.empty()) {
-    char error[256] = {};
     // Functions of the file keep the namespace for as long as they need it.
-    if (PyObject* space = RunPython(python, text.c_str(), nullptr, nullptr, 0, error, sizeof error);
-        space != nullptr) {
-      python.Py_DecRef(space);
-      return;
-    }
-    why = error;
+    if (RunPython(python, text.c_str(), &why)) return;
   }
   const std::string line = path + ": the change was not made: " + why;
   WriteLogLine(line.c_str());

@@ -32,12 +32,12 @@ constexpr size_t kMostFrames = 32;
 constexpr size_t kMostLayers = 4;
 
 struct Call {
-  uint32_t line = 0;
   uint32_t work = 0;  // Source::DefineCompiledWork; 0: an operator
   std::vector<GeneratedLayer> layers;
-  // The layer in which the module runs, in the upper half, and that of this call, in the lower one. Threads that
-  // launch fill the slots; two that fill one at a time write the same or another pair, each of which is right.
-  mutable std::array<std::atomic<uint64_t>, 4> resolved{};
+  // The layer in which the module runs, in the upper half, and that of this call, in the lower one; as many as a
+  // network has blocks that share one module. Threads that launch fill the slots from the first on; two that fill one
+  // at a time write the same or another pair, each of which is right.
+  mutable std::array<std::atomic<uint64_t>, 64> resolved{};
 };
 
 struct Module {
@@ -213,9 +213,8 @@ def describe():
 // Returns what Inductor's objects say of the graph that it compiles at the moment; empty where it compiles none.
 std::string DescribeGraph(const PythonApi& python) {
   if (g.describe == nullptr) {
-    char error[256];
-    Ref space(python, RunPython(python, kDescribe, nullptr, nullptr, 0, error, sizeof(error)));
-    if (space) g.describe = Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "describe")).release();
+    std::string error;
+    g.describe = RunPython(python, kDescribe, &error).Item("describe").release();
     if (g.describe == nullptr) return {};
   }
   // A call that fails gives an empty Ref: another version of Inductor, whose kernels then have no layers.
@@ -257,6 +256,7 @@ uint32_t Resolve(const Call& call, uint32_t around) {
   for (const auto& slot : call.resolved) {
     const uint64_t known = slot.load(std::memory_order_relaxed);
     if (known >> 32 == around) return static_cast<uint32_t>(known);
+    if (known == 0) break;
   }
   LayerDefinition definition;
   if (!g.recorder->FindLayer(around, &definition)) return around;
@@ -312,16 +312,15 @@ void Load(const PythonApi& python, std::string_view source, const std::string& p
   const std::string graph = DescribeGraph(python);
   // Code that comes out of Inductor's cache again says less than when it was made in this process.
   if (graph.empty() && FindModule([&](const Module& known) { return known.path == path; }) != nullptr) return;
-  const GeneratedCode code = ReadGeneratedCode(source, graph);
+  const std::vector<GeneratedCall> calls = ReadGeneratedCode(source, graph);
   TellParameterLayers();
   auto* module = new Module;
   module->path = path;
-  module->calls = std::vector<Call>(code.calls.size());
-  for (size_t i = 0; i < code.calls.size(); ++i) {
-    const GeneratedCall& from = code.calls[i];
+  module->calls = std::vector<Call>(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const GeneratedCall& from = calls[i];
     module->lines.push_back(from.line);
     Call& call = module->calls[i];
-    call.line = from.line;
     call.layers = from.layers;
     if (!from.kernel.empty()) call.work = DefineWork(from);
   }
@@ -332,13 +331,13 @@ void Load(const PythonApi& python, std::string_view source, const std::string& p
 
 }  // namespace
 
-void WatchCompiledCode(const PythonApi&, Recorder& recorder, Source& source) noexcept {
+void WatchCompiledCode(Recorder& recorder, Source& source) noexcept {
   g.recorder = &recorder;
   g.source = &source;
   g_watching.store(source.wants_compiled_code(), std::memory_order_release);
 }
 
-void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept try {
+void OnPythonCompiles(const PythonApi& python, PyObject* arguments) try {
   if (!g_watching.load(std::memory_order_acquire) || g.busy || python.PyTuple_Size(arguments) < 2) return;
   Ref source = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 0));
   if (source.Type().Attribute("__name__").Text() == "bytes") source = source.Attribute("decode").Call();

@@ -17,10 +17,11 @@
 namespace rfinject {
 
 // From now on generated modules are read, for `source`. Called once, with the GIL held.
-void WatchCompiledCode(const PythonApi& python, Recorder& recorder, Source& source) noexcept;
+void WatchCompiledCode(Recorder& recorder, Source& source) noexcept;
 
-// Takes the arguments of the audit event "compile". The GIL is held. Leaves no exception behind.
-void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept;
+// Takes the arguments of the audit event "compile". The GIL is held. Leaves no exception behind. Not noexcept: it
+// runs Python code, from which a daemon thread may be ended.
+void OnPythonCompiles(const PythonApi& python, PyObject* arguments);
 
 }  // namespace rfinject
 

@@ -159,41 +159,39 @@ void TellTriton(const PythonApi& python) {
   DropError(python);
 }
 
-// A virtual GPU must be in the process before torch's libraries are. `package` is torch's folder.
-void OfferVirtualGpuOf(const PythonApi& python, const std::string& package) {
-  OfferVirtualGpu(GetSettings(), package + "/lib");
-  if (HasVirtualGpu()) TellTriton(python);
-}
-
-// The torch that will be imported is the first one in the folders of sys.path, unless an importer finds it elsewhere.
-void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
-  if (search_path == nullptr || GetSettings().estimate.empty()) return;
-  const Py_ssize_t count = python.PyList_Size(search_path);
+// The folder of the torch that will be imported: the first one in the folders of sys.path, unless an importer finds
+// it elsewhere.
+std::string FolderOnPath(const PythonApi& python, PyObject* search_path) {
+  const Py_ssize_t count = search_path != nullptr ? python.PyList_Size(search_path) : 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     const char* folder = python.PyUnicode_AsUTF8(python.PyList_GetItem(search_path, i));
     if (folder == nullptr) {
       DropError(python);
       continue;
     }
-    try {
-      const std::string package = (*folder != '\0' ? std::string(folder) : ".") + "/torch";
-      if (access((package + "/__init__.py").c_str(), F_OK) != 0) continue;
-      OfferVirtualGpuOf(python, package);
-    } catch (const std::bad_alloc&) {
-    }
-    return;
+    std::string package = (*folder != '\0' ? std::string(folder) : ".") + "/torch";
+    if (access((package + "/__init__.py").c_str(), F_OK) == 0) return package;
   }
+  return {};
 }
 
-// Offers the virtual GPU to a torch whose own code already runs: its first statements import Python modules of its
-// package, and only then its libraries.
-void OfferVirtualGpuFor(const PythonApi& python, const Ref& torch) {
-  if (GetSettings().estimate.empty()) return;
+// That of a torch whose own code already runs: its first statements import Python modules of its package, and only
+// then its libraries.
+std::string FolderOf(const PythonApi& python, const Ref& torch) {
   Ref path = torch.Attribute("__path__");
-  if (!path.IsInstance(python.PyList_Type) || python.PyList_Size(path.get()) == 0) return;
+  if (!path.IsInstance(python.PyList_Type) || python.PyList_Size(path.get()) == 0) return {};
+  return Ref::Borrow(python, python.PyList_GetItem(path.get(), 0)).Text();
+}
+
+// A virtual GPU must be in the process before torch's libraries are. `find` returns torch's folder.
+template <typename Find>
+void OfferVirtualGpuTo(const PythonApi& python, const Find& find) {
+  if (GetSettings().estimate.empty()) return;
   try {
-    const std::string package = Ref::Borrow(python, python.PyList_GetItem(path.get(), 0)).Text();
-    if (!package.empty()) OfferVirtualGpuOf(python, package);
+    const std::string package = find();
+    if (package.empty()) return;
+    OfferVirtualGpu(GetSettings(), package + "/lib");
+    if (HasVirtualGpu()) TellTriton(python);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -206,14 +204,14 @@ int OnTorchImport(const PythonApi& python, PyObject* search_path) {
   if (torch != nullptr) {
     // Torch's import has begun without an event, or before we came.
     if (!AttachIfImported(python) && g_state.load() == State::kWaiting) {
-      OfferVirtualGpuFor(python, Ref::Borrow(python, torch));
+      OfferVirtualGpuTo(python, [&] { return FolderOf(python, Ref::Borrow(python, torch)); });
       StartWatching();
     }
     return 0;
   }
   State expected = State::kWaiting;
   if (!g_state.compare_exchange_strong(expected, State::kImporting)) return 0;
-  OfferVirtualGpuFor(python, search_path);
+  OfferVirtualGpuTo(python, [&] { return FolderOnPath(python, search_path); });
   PyObject* module = python.PyImport_ImportModuleLevel("torch", nullptr, nullptr, nullptr, 0);
   if (module == nullptr) {
     g_state.store(State::kWaiting);

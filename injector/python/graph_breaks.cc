@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "injector/python/python_frames.h"
+#include "injector/python/ref.h"
 
 namespace rfinject {
 namespace {
@@ -55,9 +56,8 @@ def crossing():
 uint64_t BytesOfGraph(const PythonApi& python) {
   g.busy = true;
   if (g.crossing == nullptr) {
-    char error[256];
-    Ref space(python, RunPython(python, kCrossing, nullptr, nullptr, 0, error, sizeof(error)));
-    if (space) g.crossing = Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "crossing")).release();
+    std::string error;
+    g.crossing = RunPython(python, kCrossing, &error).Item("crossing").release();
   }
   // A call that fails gives an empty Ref: another version of Inductor.
   const std::string text = Ref::Borrow(python, g.crossing).Call().Text();
@@ -142,9 +142,7 @@ void NamePlace(const PythonApi& python, const Ref& stack, trace::GraphBreak* gra
 
 // Dynamo's list; empty where Dynamo was not imported. Looks things up in dicts, so that nothing is imported or run.
 Ref ListOfBreaks(const PythonApi& python) {
-  Ref names = ImportedModule(python, "torch._dynamo.utils").Dict();
-  if (!names) return {};
-  Ref list = Ref::Borrow(python, python.PyDict_GetItemString(names.get(), "graph_break_reasons"));
+  Ref list = ImportedModule(python, "torch._dynamo.utils").Dict().Item("graph_break_reasons");
   return list.IsInstance(python.PyList_Type) ? std::move(list) : Ref();
 }
 
@@ -171,7 +169,7 @@ void TellNew(const PythonApi& python, const Ref& list, uint64_t bytes) {
   }
 }
 
-void Read(const PythonApi& python, bool graph_loaded) noexcept try {
+void Read(const PythonApi& python, bool graph_loaded) try {
   if (g.recorder.load(std::memory_order_acquire) == nullptr || g.busy) return;
   const Ref list = ListOfBreaks(python);
   if (HasNew(python, list)) TellNew(python, list, graph_loaded ? BytesOfGraph(python) : 0);
@@ -183,7 +181,7 @@ void Read(const PythonApi& python, bool graph_loaded) noexcept try {
 
 void WatchGraphBreaks(Recorder& recorder) noexcept { g.recorder.store(&recorder, std::memory_order_release); }
 
-void OnCodeObject(const PythonApi& python) noexcept { Read(python, /*graph_loaded=*/false); }
-void OnGraphLoaded(const PythonApi& python) noexcept { Read(python, /*graph_loaded=*/true); }
+void OnCodeObject(const PythonApi& python) { Read(python, /*graph_loaded=*/false); }
+void OnGraphLoaded(const PythonApi& python) { Read(python, /*graph_loaded=*/true); }
 
 }  // namespace rfinject

@@ -11,12 +11,9 @@
 
 namespace rfinject {
 
-// Must be called once, when torch has been imported.
-void InitLoaders(const PythonApi& python);
-
 // Notes the loader whose scope is opened: the first argument of the calling thread's innermost Python function is its
 // iterator. Leaves no exception behind.
-void NoteLoader();
+void NoteLoader(const PythonApi& python);
 
 // The batch size of the loader that was noted last; 0 where it makes no batches, or where that cannot be told.
 uint64_t LoaderBatch() noexcept;

@@ -33,9 +33,7 @@ void CountParameter(const ParameterReader& reader, const Ref& parameter, ModuleR
 }  // namespace
 
 Ref ModuleReader::Own(PyObject* module, const char* name) const {
-  Ref dict = Ref::Borrow(python_, module).Dict();
-  if (!dict.IsInstance(python_.PyDict_Type)) return {};
-  return Ref::Borrow(python_, python_.PyDict_GetItemString(dict.get(), name));
+  return Ref::Borrow(python_, module).Dict().Item(name);
 }
 
 Ref ModuleReader::DictAttribute(PyObject* module, const char* name) const {
@@ -63,9 +61,8 @@ std::string ModuleReader::ClassName(PyObject* module) const {
   std::string name = NameOf(type);
   for (std::string_view prefix : {"Parametrized", "FSDP"}) {
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
-    Ref bases = type.OfClass("__bases__");
-    for (Py_ssize_t i = 0; bases && i < python_.PyTuple_Size(bases.get()); ++i) {
-      std::string base = NameOf(Ref::Borrow(python_, python_.PyTuple_GetItem(bases.get(), i)));
+    for (const Ref& one : type.OfClass("__bases__").Parts()) {
+      std::string base = NameOf(one);
       if (name.compare(prefix.size(), std::string::npos, base) == 0) return base;
     }
   }
@@ -73,9 +70,8 @@ std::string ModuleReader::ClassName(PyObject* module) const {
 }
 
 bool ModuleReader::IsDataParallelWrapper(PyObject* module) const {
-  Ref mro = Ref::Borrow(python_, module).Type().OfClass("__mro__");
-  for (Py_ssize_t i = 0; mro && i < python_.PyTuple_Size(mro.get()); ++i) {
-    const std::string name = NameOf(Ref::Borrow(python_, python_.PyTuple_GetItem(mro.get(), i)));
+  for (const Ref& type : Ref::Borrow(python_, module).Type().OfClass("__mro__").Parts()) {
+    const std::string name = NameOf(type);
     for (std::string_view wrapper : {"DataParallel", "DistributedDataParallel", "DistributedDataParallelCPU",
                                      "FullyShardedDataParallel", "AveragedModel"}) {
       if (name == wrapper) return true;
@@ -110,17 +106,12 @@ Ref ModuleReader::Innermost(PyObject* module) const {
 
 std::vector<uintptr_t> ModuleReader::OwnParameters(PyObject* module) const {
   std::vector<uintptr_t> found;
-  Ref own = DictAttribute(module, "_parameters");
-  if (!own) return found;
-  std::vector<Ref> parameters;
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t position = 0; python_.PyDict_Next(own.get(), &position, &key, &value) != 0;) {
-    if (value != python_._Py_NoneStruct) parameters.push_back(Ref::Borrow(python_, value));
-  }
+  const std::vector<Ref> parameters = DictAttribute(module, "_parameters").Parts();
   if (parameters.empty()) return found;
   // Torch's own descriptor, because a parameter may be of a class of the user's.
   const Ref address = ImportedModule(python_, "torch").Attribute("Tensor").InClass("_cdata");
   for (const Ref& parameter : parameters) {
+    if (parameter.IsNone()) continue;
     const long long impl = address ? address.Get(parameter.get()).Integer(0) : 0;
     if (impl != 0) found.push_back(static_cast<uintptr_t>(impl));
   }
@@ -130,13 +121,8 @@ std::vector<uintptr_t> ModuleReader::OwnParameters(PyObject* module) const {
 
 void ModuleReader::CountOwnParameters(PyObject* module, ModuleReader::Seen& seen, ParameterCount& count) const {
   const ParameterReader reader(python_);
-  if (Ref own = DictAttribute(module, "_parameters")) {
-    std::vector<Ref> parameters;
-    PyObject *key = nullptr, *value = nullptr;
-    for (Py_ssize_t position = 0; python_.PyDict_Next(own.get(), &position, &key, &value) != 0;) {
-      parameters.push_back(Ref::Borrow(python_, value));
-    }
-    for (const Ref& parameter : parameters) CountParameter(reader, parameter, seen, count);
+  if (const Ref own = DictAttribute(module, "_parameters")) {
+    for (const Ref& parameter : own.Parts()) CountParameter(reader, parameter, seen, count);
     return;
   }
   // The children of a TorchScript module are never called from Python, so all parameters count as the outermost

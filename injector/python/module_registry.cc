@@ -125,12 +125,23 @@ void ModuleRegistry::NameTree(Walk& walk, PyObject* module, const std::string& p
 
 // --- Finding the layer of a module that is not in the table.
 
+uint32_t ModuleRegistry::LayerOf(const PyObject* module) noexcept {
+  const Entry* entry = modules_.Find(module);
+  return entry != nullptr ? entry->layer : 0;
+}
+
+uint32_t ModuleRegistry::LayerBelow(PyObject* top, uint32_t model, const std::string& path, uint32_t parent,
+                                    const PyObject* module) {
+  Walk walk{model, kNoModel, {}, {}};
+  NameTree(walk, top, path, parent);
+  return LayerOf(module);
+}
+
 uint32_t ModuleRegistry::NewRoot(PyObject* module) {
   QuietTorch quiet;
   Ref inner = reader_.Innermost(module);
   if (inner.get() != module) {
-    if (const Entry* entry = modules_.Find(inner.get())) {
-      const uint32_t layer = entry->layer;
+    if (const uint32_t layer = LayerOf(inner.get()); layer != 0) {
       Remember(module, layer);
       return layer;
     }
@@ -170,13 +181,11 @@ uint32_t ModuleRegistry::NewRoot(PyObject* module) {
     models_.push_back(std::move(info));
   }
   models_[model].root = inner.get();
-  Walk walk{model, kNoModel, {}, {}};
-  NameTree(walk, module, "", 0);
+  LayerBelow(module, model, "", 0, module);
   for (PyObject* one : {module, inner.get()}) {
     if (Entry* entry = modules_.Find(one)) entry->lone_root = true;
   }
-  auto root = models_[model].layers.find("");
-  return root != models_[model].layers.end() ? root->second : 0;
+  return RootOf(models_[model]);
 }
 
 bool ModuleRegistry::IsBelow(PyObject* module, PyObject* owner, ModuleReader::Seen& seen) const {
@@ -220,13 +229,10 @@ uint32_t ModuleRegistry::OwnedLayer(PyObject* module) {
   QuietTorch quiet;
   if (const Entry* known = modules_.Find(owner.get())) {
     const LayerInfo info = layers_[known->layer];
-    Walk walk{info.model, kNoModel, {}, {}};
-    NameTree(walk, owner.get(), info.path, 0);
-  } else {
-    NewRoot(owner.get());
+    return LayerBelow(owner.get(), info.model, info.path, 0, module);
   }
-  const Entry* entry = modules_.Find(module);
-  return entry != nullptr ? entry->layer : 0;
+  NewRoot(owner.get());
+  return LayerOf(module);
 }
 
 // nn.DataParallel makes new objects for every call: copies of the modules' __dict__ with children and parameters
@@ -235,9 +241,7 @@ uint32_t ModuleRegistry::ReplicaLayer(PyObject* module) {
   if (!reader_.Own(module, "_is_replica").IsTrue()) return 0;
   Ref hooks = reader_.Own(module, "_forward_hooks");
   auto original = by_hooks_.find(hooks.get());
-  if (!hooks || original == by_hooks_.end()) return 0;
-  const Entry* entry = modules_.Find(original->second);
-  return entry != nullptr ? entry->layer : 0;
+  return hooks && original != by_hooks_.end() ? LayerOf(original->second) : 0;
 }
 
 // Handles a module that was registered in a known model after the model was walked.
@@ -247,9 +251,8 @@ uint32_t ModuleRegistry::LateLayer(PyObject* module, const ModuleFrame* enclosin
     const Entry* entry = modules_.Find(frame->module);
     if (entry == nullptr) continue;
     const LayerInfo info = layers_[entry->layer];
-    Walk walk{info.model, kNoModel, {}, {}};
-    NameTree(walk, frame->module, info.path, 0);
-    if (const Entry* found = modules_.Find(module)) return found->layer;
+    const uint32_t layer = LayerBelow(frame->module, info.model, info.path, 0, module);
+    if (layer != 0) return layer;
   }
   return 0;
 }
@@ -268,10 +271,8 @@ uint32_t ModuleRegistry::UnregisteredLayer(PyObject* module, const ModuleFrame* 
     if (const uint32_t late = LateLayer(module, enclosing); late != 0) return late;
   }
   QuietTorch quiet;
-  Walk walk{info.model, kNoModel, {}, {}};
-  NameTree(walk, module, path, parent);
-  const Entry* entry = modules_.Find(module);
-  return entry != nullptr ? entry->layer : parent;
+  const uint32_t layer = LayerBelow(module, info.model, path, parent, module);
+  return layer != 0 ? layer : parent;
 }
 
 // Handles a child that is in `_modules` of a module being called, found by identity.
@@ -288,10 +289,7 @@ uint32_t ModuleRegistry::ChildLayer(PyObject* module, const ModuleFrame* enclosi
     if (value != module) continue;
     const std::string name = Ref::Borrow(python_, key).Text();
     QuietTorch quiet;
-    Walk walk{info.model, kNoModel, {}, {}};
-    NameTree(walk, module, info.path.empty() ? name : info.path + "." + name, parent_layer);
-    const Entry* entry = modules_.Find(module);
-    return entry != nullptr ? entry->layer : 0;
+    return LayerBelow(module, info.model, info.path.empty() ? name : info.path + "." + name, parent_layer, module);
   }
   return 0;
 }
@@ -373,24 +371,29 @@ std::vector<ParameterLayer> ModuleRegistry::ParameterLayers() {
   return found;
 }
 
-bool ModuleRegistry::RootIsInEvalMode(uint32_t layer) const {
+const ModuleRegistry::ModelInfo* ModuleRegistry::ModelOf(uint32_t layer) const {
   const auto found = layers_.find(layer);
-  if (found == layers_.end()) return false;
-  PyObject* root = models_[found->second.model].root;
-  return root != nullptr && !IsTraining(root);
+  return found != layers_.end() ? &models_[found->second.model] : nullptr;
+}
+
+uint32_t ModuleRegistry::RootOf(const ModelInfo& model) {
+  const auto root = model.layers.find("");
+  return root != model.layers.end() ? root->second : 0;
+}
+
+bool ModuleRegistry::RootIsInEvalMode(uint32_t layer) const {
+  const ModelInfo* model = ModelOf(layer);
+  return model != nullptr && model->root != nullptr && !IsTraining(model->root);
 }
 
 bool ModuleRegistry::IsSequenceFirst(uint32_t layer) const {
-  const auto found = layers_.find(layer);
-  return found != layers_.end() && models_[found->second.model].sequence_first;
+  const ModelInfo* model = ModelOf(layer);
+  return model != nullptr && model->sequence_first;
 }
 
 uint32_t ModuleRegistry::RootOf(uint32_t layer) const {
-  const auto found = layers_.find(layer);
-  if (found == layers_.end()) return 0;
-  const auto& layers = models_[found->second.model].layers;
-  const auto root = layers.find("");
-  return root != layers.end() ? root->second : 0;
+  const ModelInfo* model = ModelOf(layer);
+  return model != nullptr ? RootOf(*model) : 0;
 }
 
 bool ModuleRegistry::TakeShapeAttempt(uint32_t layer) {
@@ -400,14 +403,11 @@ bool ModuleRegistry::TakeShapeAttempt(uint32_t layer) {
   return true;
 }
 
-void ModuleRegistry::ShapesAreKnown(uint32_t layer) {
-  const auto found = layers_.find(layer);
-  if (found != layers_.end()) found->second.shape_attempts = 0;
-}
-
-void ModuleRegistry::StopAskingForShapes(PyObject* module, uint32_t layer) {
-  const auto found = layers_.find(layer);
-  if (found == layers_.end() || found->second.shape_attempts != 0) return;
+void ModuleRegistry::EndShapeAttempt(const PyObject* module, uint32_t layer, bool found) {
+  const auto info = layers_.find(layer);
+  if (info == layers_.end()) return;
+  if (found) info->second.shape_attempts = 0;
+  if (info->second.shape_attempts != 0) return;
   if (Entry* entry = modules_.Find(module)) entry->wants_shapes = false;
 }
 

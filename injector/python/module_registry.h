@@ -75,11 +75,9 @@ class ModuleRegistry {
 
   // The shapes of a layer are looked for a few times. Returns whether this call shall be one of these.
   bool TakeShapeAttempt(uint32_t layer);
-  // Tells that the shapes were found.
-  void ShapesAreKnown(uint32_t layer);
-  // Tells that a call of `module`, which is layer `layer`, is over: when no attempt is left, its calls are not looked
-  // at any more.
-  void StopAskingForShapes(PyObject* module, uint32_t layer);
+  // Tells that a call of `module`, which is layer `layer`, is over, and whether the shapes were found in it: when
+  // they were, or no attempt is left, the module's calls are not looked at any more.
+  void EndShapeAttempt(const PyObject* module, uint32_t layer, bool found);
 
   // Called by `on_death`. Allocates nothing.
   void OnDeath(const PyObject* weakref) noexcept;
@@ -128,6 +126,13 @@ class ModuleRegistry {
   uint32_t DefineLayer(uint32_t model, const std::string& path, PyObject* module, uint32_t parent,
                        ModuleReader::Seen& parameters);
   void NameTree(Walk& walk, PyObject* module, const std::string& path, uint32_t parent);
+  // The layer of a module that is known; 0 where it is not.
+  uint32_t LayerOf(const PyObject* module) noexcept;
+  // Names `top` and everything below it; returns the layer that `module` then has.
+  uint32_t LayerBelow(PyObject* top, uint32_t model, const std::string& path, uint32_t parent,
+                      const PyObject* module);
+  const ModelInfo* ModelOf(uint32_t layer) const;
+  static uint32_t RootOf(const ModelInfo& model);
   uint32_t NewRoot(PyObject* module);
   bool IsBelow(PyObject* module, PyObject* owner, ModuleReader::Seen& seen) const;
   Ref OwnerInFrames(PyObject* module) const;

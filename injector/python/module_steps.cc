@@ -1,6 +1,5 @@
 #include "injector/python/module_steps.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "collector/hash.h"

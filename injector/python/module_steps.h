@@ -13,7 +13,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "collector/recorder.h"
 #include "collector/run_facts.h"
@@ -48,10 +47,7 @@ class ModuleSteps {
   // RootCall::trained_in_eval. It may wait for the GPU and releases the GIL meanwhile, so the caller must hold no
   // Python object and no entry of a table.
   void OnRootCall(const RootModule& module, bool trained_in_eval, const CallArguments& arguments);
-  // RootRoles::IsKnownToTrain.
-  bool IsKnownToTrain(uint32_t layer) const { return roles_.IsKnownToTrain(layer); }
-  // RootRoles::last_trained.
-  uint32_t last_trained() const { return roles_.last_trained(); }
+  const RootRoles& roles() const { return roles_; }
 
   // Makes this a training process, unless it is a worker of a DataLoader. `first_call` says that a root is about to
   // be called. Otherwise an optimizer's step is the first thing that is seen of the training, and what led to it is

@@ -43,9 +43,7 @@ Modules* TheModules() noexcept { return g_modules.load(std::memory_order_acquire
 PyObject* OnModuleDeath(PyObject*, PyObject* weakref) {
   Modules& modules = *TheModules();
   modules.registry.OnDeath(weakref);
-  auto* none = static_cast<PyObject*>(modules.python._Py_NoneStruct);
-  modules.python.Py_IncRef(none);
-  return none;
+  return NewNone(modules.python);
 }
 
 // A pending call: on the main thread, GIL held.
@@ -83,9 +81,9 @@ int ActivateWithoutModules(void*) {
           .layer = call.layer,
           .root = registry.RootOf(call.layer),
           .training = registry.IsTraining(module),
-          .owned = !modules.steps.IsKnownToTrain(call.layer) && registry.IsOwned(call.layer, module),
+          .owned = !modules.steps.roles().IsKnownToTrain(call.layer) && registry.IsOwned(call.layer, module),
           .sequence_first = registry.IsSequenceFirst(call.layer)};
-      const uint32_t trained = modules.steps.last_trained();
+      const uint32_t trained = modules.steps.roles().last_trained();
       modules.steps.OnRootCall(root, trained != 0 && registry.RootIsInEvalMode(trained), arguments);
     }
   } catch (abi::__forced_unwind&) {
@@ -113,17 +111,16 @@ ModuleCall EnterModule(PyObject* module, const CallArguments& arguments, const M
 void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments& arguments, PyObject* result) {
   Modules& modules = *TheModules();
   try {
+    bool found = false;
     if (!Tracing() && modules.registry.TakeShapeAttempt(call.layer)) {
       QuietTorch quiet;
       const std::string input = modules.tensors.Describe(modules.tensors.FirstArgument(arguments));
       constexpr int kDepthOfResults = 3;  // tuples and dicts of what a model gives back
       const std::string output = modules.tensors.Describe(modules.tensors.FirstTensor(result, kDepthOfResults));
-      if (!input.empty() || !output.empty()) {
-        modules.recorder.SetLayerShapes(call.layer, input, output);
-        modules.registry.ShapesAreKnown(call.layer);
-      }
+      found = !input.empty() || !output.empty();
+      if (found) modules.recorder.SetLayerShapes(call.layer, input, output);
     }
-    modules.registry.StopAskingForShapes(module, call.layer);
+    modules.registry.EndShapeAttempt(module, call.layer, found);
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {

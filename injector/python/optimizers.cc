@@ -3,7 +3,6 @@
 #include <cxxabi.h>
 
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "injector/python/python_frames.h"
@@ -49,9 +48,7 @@ PyObject* OnDeath(PyObject*, PyObject* weakref) {
     all.by_weakref.erase(found);
     all.python.Py_DecRef(weakref);
   }
-  auto* none = static_cast<PyObject*>(all.python._Py_NoneStruct);
-  all.python.Py_IncRef(none);
-  return none;
+  return NewNone(all.python);
 }
 
 Optimizers::Optimizers(const PythonApi& python_in)
@@ -73,9 +70,7 @@ void Optimizers::ForgetParameters(const PyObject* optimizer) {
 // A program may give an optimizer more parameters later (a backbone that is no longer frozen), in a group of their
 // own.
 void Optimizers::NoteParameters(PyObject* optimizer) {
-  const Ref dict = Ref::Borrow(python, optimizer).Dict();
-  if (!dict.IsInstance(python.PyDict_Type)) return;
-  const Ref groups = Ref::Borrow(python, python.PyDict_GetItemString(dict.get(), "param_groups"));
+  const Ref groups = Ref::Borrow(python, optimizer).Dict().Item("param_groups");
   if (!groups.IsInstance(python.PyList_Type)) return;
   const auto life = lives.find(optimizer);
   const Py_ssize_t count = python.PyList_Size(groups.get());
@@ -83,15 +78,10 @@ void Optimizers::NoteParameters(PyObject* optimizer) {
   ForgetParameters(optimizer);
   life->second.groups = count;
   ++known;
-  for (Py_ssize_t g = 0; g < count; ++g) {
-    const Ref group = Ref::Borrow(python, python.PyList_GetItem(groups.get(), g));
-    if (!group.IsInstance(python.PyDict_Type)) continue;
-    const Ref parameters = Ref::Borrow(python, python.PyDict_GetItemString(group.get(), "params"));
-    if (!parameters.IsInstance(python.PyList_Type)) continue;
-    for (Py_ssize_t i = 0; i < python.PyList_Size(parameters.get()); ++i) {
-      const PyObject* parameter = python.PyList_GetItem(parameters.get(), i);
-      life->second.parameters.push_back(parameter);
-      ++owners[parameter];
+  for (const Ref& group : groups.Parts()) {
+    for (const Ref& parameter : group.Item("params").Parts()) {
+      life->second.parameters.push_back(parameter.get());
+      ++owners[parameter.get()];
     }
   }
 }

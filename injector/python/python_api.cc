@@ -2,8 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <string>
 
 #include "injector/python/ref.h"
 
@@ -46,44 +47,33 @@ const PythonApi* GetPython() noexcept {
   return &g_table;
 }
 
-PyObject* RunPython(const PythonApi& python, const char* source, const char* const* names, PyObject* const* values,
-                    size_t count, char* error, size_t error_size) {
-  if (error_size > 0) error[0] = '\0';
+// While the code runs, plain pointers hold our objects: a daemon thread that waits for the GIL while the interpreter
+// ends is unwound from there (pthread_exit), and must not give references back without the GIL.
+Ref RunPython(const PythonApi& python, const char* source, std::string* error, PythonNames names) {
+  constexpr size_t kMostOfError = 255;  // bytes
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   python.PyErr_Fetch(&type, &value, &traceback);
-  PyObject* space = python.PyDict_New();
-  PyObject* result = nullptr;
-  PyObject* code = nullptr;
+  PyObject* const space = python.PyDict_New();
   bool good =
       space != nullptr && python.PyDict_SetItemString(space, "__builtins__", python.PyEval_GetBuiltins()) == 0;
-  for (size_t i = 0; good && i < count; ++i) good = python.PyDict_SetItemString(space, names[i], values[i]) == 0;
-  if (good) code = python.Py_CompileString(source, "<rfinject>", kFileInput);
-  if (code != nullptr) result = python.PyEval_EvalCode(code, space, space);
-  if (code != nullptr) python.Py_DecRef(code);
-  if (result != nullptr) {
-    python.Py_DecRef(result);
-  } else {
+  for (const auto& [name, object] : names) {
+    good = good && object != nullptr && python.PyDict_SetItemString(space, name, object) == 0;
+  }
+  PyObject* const code = good ? python.Py_CompileString(source, "<rfinject>", kFileInput) : nullptr;
+  const Ref result(python, code != nullptr ? python.PyEval_EvalCode(code, space, space) : nullptr);
+  const Ref compiled(python, code);
+  Ref found(python, space);
+  if (!result) {
     PyObject *our_type = nullptr, *our_value = nullptr, *our_traceback = nullptr;
     python.PyErr_Fetch(&our_type, &our_value, &our_traceback);
-    if (our_type != nullptr && error_size > 0) {
-      PyObject* name = python.PyObject_GetAttrString(our_type, "__name__");
-      PyObject* text = our_value != nullptr ? python.PyObject_Str(our_value) : nullptr;
-      const char* name_text = name != nullptr ? python.PyUnicode_AsUTF8(name) : nullptr;
-      const char* value_text = text != nullptr ? python.PyUnicode_AsUTF8(text) : nullptr;
-      std::snprintf(error, error_size, "%s: %s", name_text != nullptr ? name_text : "error",
-                    value_text != nullptr ? value_text : "");
-      if (name != nullptr) python.Py_DecRef(name);
-      if (text != nullptr) python.Py_DecRef(text);
-      python.PyErr_Clear();
-    }
-    if (our_type != nullptr) python.Py_DecRef(our_type);
-    if (our_value != nullptr) python.Py_DecRef(our_value);
-    if (our_traceback != nullptr) python.Py_DecRef(our_traceback);
-    if (space != nullptr) python.Py_DecRef(space);
-    space = nullptr;
+    const Ref kind(python, our_type), what(python, our_value), where(python, our_traceback);
+    const std::string name = kind.Attribute("__name__").Text();
+    if (kind) *error = (name.empty() ? "error" : name) + ": " + what.Text();
+    error->resize(std::min(error->size(), kMostOfError));
+    found = Ref();
   }
   python.PyErr_Restore(type, value, traceback);
-  return space;
+  return found;
 }
 
 void DropError(const PythonApi& python) noexcept {

@@ -38,20 +38,15 @@ inline constexpr int kMethO = 0x0008;
   X(Py_IsInitialized, int, ())                                                                  \
   X(Py_GetVersion, const char*, ())                                                             \
   X(Py_AddPendingCall, int, (int (*)(void*), void*))                                            \
-  X(PyGILState_Ensure, int, ())                                                                 \
-  X(PyGILState_Release, void, (int))                                                            \
   X(PyGILState_GetThisThreadState, void*, ())                                                   \
   X(PyEval_GetFrame, PyObject*, ())                                                             \
   X(PyCode_Addr2Line, int, (PyObject*, int))                                                    \
   X(PyImport_ImportModule, PyObject*, (const char*))                                            \
   X(PyImport_ImportModuleLevel, PyObject*, (const char*, PyObject*, PyObject*, PyObject*, int)) \
   X(PyImport_GetModuleDict, PyObject*, ())                                                      \
-  X(PyImport_AddModule, PyObject*, (const char*))                                               \
-  X(PyModule_GetDict, PyObject*, (PyObject*))                                                   \
   X(PyDict_New, PyObject*, ())                                                                  \
   X(PyDict_GetItemString, PyObject*, (PyObject*, const char*))                                  \
   X(PyDict_SetItemString, int, (PyObject*, const char*, PyObject*))                             \
-  X(PyDict_Size, Py_ssize_t, (PyObject*))                                                       \
   X(PyDict_Next, int, (PyObject*, Py_ssize_t*, PyObject**, PyObject**))                         \
   X(PyEval_GetBuiltins, PyObject*, ())                                                          \
   X(PyEval_SaveThread, void*, ())                                                               \
@@ -60,16 +55,12 @@ inline constexpr int kMethO = 0x0008;
   X(Py_CompileString, PyObject*, (const char*, const char*, int))                               \
   X(PyObject_GetAttrString, PyObject*, (PyObject*, const char*))                                \
   X(PyObject_GenericGetDict, PyObject*, (PyObject*, void*))                                     \
-  X(PyObject_SetAttrString, int, (PyObject*, const char*, PyObject*))                           \
   X(PyObject_CallObject, PyObject*, (PyObject*, PyObject*))                                     \
-  X(PyObject_Call, PyObject*, (PyObject*, PyObject*, PyObject*))                                \
   X(PyObject_Type, PyObject*, (PyObject*))                                                      \
   X(PyObject_GetIter, PyObject*, (PyObject*))                                                   \
   X(PyIter_Next, PyObject*, (PyObject*))                                                        \
   X(PyObject_IsTrue, int, (PyObject*))                                                          \
   X(PyObject_Str, PyObject*, (PyObject*))                                                       \
-  X(PyObject_Size, Py_ssize_t, (PyObject*))                                                     \
-  X(PySequence_GetItem, PyObject*, (PyObject*, Py_ssize_t))                                     \
   X(PyTuple_New, PyObject*, (Py_ssize_t))                                                       \
   X(PyTuple_SetItem, int, (PyObject*, Py_ssize_t, PyObject*))                                   \
   X(PyTuple_GetItem, PyObject*, (PyObject*, Py_ssize_t))                                        \
@@ -78,14 +69,11 @@ inline constexpr int kMethO = 0x0008;
   X(PyList_GetItem, PyObject*, (PyObject*, Py_ssize_t))                                         \
   X(PyLong_FromLong, PyObject*, (long))                                                         \
   X(PyLong_FromUnsignedLongLong, PyObject*, (unsigned long long))                               \
-  X(PyLong_AsUnsignedLongLong, unsigned long long, (PyObject*))                                 \
   X(PyLong_AsLongLong, long long, (PyObject*))                                                  \
   X(PyUnicode_FromString, PyObject*, (const char*))                                             \
-  X(PyUnicode_AsUTF8String, PyObject*, (PyObject*))                                             \
   X(PyUnicode_AsUTF8, const char*, (PyObject*))                                                 \
   X(PyUnicode_GetLength, Py_ssize_t, (PyObject*))                                               \
   X(PyUnicode_ReadChar, uint32_t, (PyObject*, Py_ssize_t))                                      \
-  X(PyBytes_AsString, char*, (PyObject*))                                                       \
   X(PyCFunction_NewEx, PyObject*, (PyMethodDef*, PyObject*, PyObject*))                         \
   X(PyCell_Get, PyObject*, (PyObject*))                                                         \
   X(PyWeakref_NewRef, PyObject*, (PyObject*, PyObject*))                                        \
@@ -105,7 +93,6 @@ inline constexpr int kMethO = 0x0008;
 // Objects that the interpreter exports as data.
 #define RFINJECT_PYTHON_DATA(X) \
   X(_Py_NoneStruct)             \
-  X(_Py_TrueStruct)             \
   X(PyType_Type)                \
   X(PyDict_Type)                \
   X(PyLong_Type)                \
@@ -130,13 +117,6 @@ struct PythonApi {
 // The process's interpreter, or nullptr when there is none (looked up again until found; cheap). To use another
 // function, add it to the lists above; python_api.cc fills the table.
 const PythonApi* GetPython() noexcept;
-
-// Runs `source` (statements) in a fresh namespace whose `__builtins__` is the real one, with the names of `names`
-// bound to `values` first; returns a new reference to the namespace dict, or nullptr with the error cleared and its
-// text in `*error` (truncated to size). GIL held. The user's pending exception, if any, is kept. Not noexcept: a
-// daemon thread that waits for the GIL while the interpreter ends is unwound with pthread_exit.
-PyObject* RunPython(const PythonApi& python, const char* source, const char* const* names, PyObject* const* values,
-                    size_t count, char* error, size_t error_size);
 
 }  // namespace rfinject
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -63,13 +62,6 @@ struct Folders {
 };
 Folders* g_folders = nullptr;  // leaked: threads may read it until the very end
 
-template <typename T>
-T At(uintptr_t object, size_t offset) {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const void*>(object + offset), sizeof(value));
-  return value;
-}
-
 struct RawFrame {
   PyObject* code;
   int instruction;  // its place in the code
@@ -91,7 +83,7 @@ enum class Read : uint8_t { kDirectly, kSafely };
 template <Read kRead, typename Visit>
 void ForEachFrame(Visit visit) {
   const auto word = [](uintptr_t object, size_t offset) {
-    return kRead == Read::kSafely ? SafeAt<uintptr_t>(object, offset) : At<uintptr_t>(object, offset);
+    return kRead == Read::kSafely ? SafeAt<uintptr_t>(object, offset) : Load<uintptr_t>(object + offset);
   };
   const auto thread = reinterpret_cast<uintptr_t>(g.thread_state());
   if (thread == 0) return;
@@ -116,8 +108,8 @@ void ForEachFrame(Visit visit) {
 // Copies a text of Python's, which does not change: the two functions of the interpreter that are called need no GIL.
 void ReadText(PyObject* code, size_t offset, ShortText* text) {
   text->clear();
-  const auto address = At<uintptr_t>(reinterpret_cast<uintptr_t>(code), offset);
-  if (address == 0 || At<uintptr_t>(address, kObjectType) != g.text_type) return;
+  const auto address = Load<uintptr_t>(reinterpret_cast<uintptr_t>(code) + offset);
+  if (address == 0 || Load<uintptr_t>(address + kObjectType) != g.text_type) return;
   auto* object = reinterpret_cast<PyObject*>(address);
   const Py_ssize_t length = g.length(object);
   constexpr Py_ssize_t kMost = 480;
@@ -130,7 +122,7 @@ Ref FirstArgument(const PythonApi& python, const RawFrame& frame) {
   const Ref code = Ref::Borrow(python, frame.code);
   const bool named = code.Attribute("co_argcount").Integer(0) > 0;
   if (!named && (code.Attribute("co_flags").Integer(0) & kVarArgs) == 0) return {};
-  const auto local = At<uintptr_t>(frame.address, g.layout.locals) & ~kPointerMarks;
+  const auto local = Load<uintptr_t>(frame.address + g.layout.locals) & ~kPointerMarks;
   Ref first = Ref::Borrow(python, reinterpret_cast<PyObject*>(local));
   if (first && first.Type().get() == python.PyCell_Type) first = Ref(python, python.PyCell_Get(first.get()));
   if (named || !first) return first;
@@ -144,7 +136,7 @@ Ref FirstArgument(const PythonApi& python, const RawFrame& frame) {
 size_t PlaceIn(PyObject* code, size_t size, PyObject* value) {
   size_t found = 0;
   for (size_t offset = 2 * sizeof(void*); offset + sizeof(void*) <= size; offset += sizeof(void*)) {
-    if (At<uintptr_t>(reinterpret_cast<uintptr_t>(code), offset) != reinterpret_cast<uintptr_t>(value)) continue;
+    if (Load<uintptr_t>(reinterpret_cast<uintptr_t>(code) + offset) != reinterpret_cast<uintptr_t>(value)) continue;
     if (found != 0) return 0;
     found = offset;
   }
@@ -207,9 +199,7 @@ const PythonApi* g_python = nullptr;
 PyObject* OnTrial(PyObject*, PyObject* first) {
   ++g_trials;
   if (const char* failure = Compare(*g_python, first); failure != nullptr) g_trial = failure;
-  auto* none = static_cast<PyObject*>(g_python->_Py_NoneStruct);
-  g_python->Py_IncRef(none);
-  return none;
+  return NewNone(*g_python);
 }
 
 // The trial has a plain call, a call that comes back through C, a generator's call, and one in the middle of an
@@ -250,11 +240,9 @@ bool TryFrames(const PythonApi& python, const char** why) {
     *why = "no memory";
     return false;
   }
-  const char* names[] = {"probe"};
-  PyObject* values[] = {probe.get()};
-  char error[128];
   // Names of functions are global to what they are defined in.
-  const Ref space(python, RunPython(python, kTrialSource, names, values, 1, error, sizeof(error)));
+  std::string error;
+  const Ref space = RunPython(python, kTrialSource, &error, {{"probe", probe.get()}});
   if (g_trial == nullptr && (!space || g_trials != kTrialCalls)) g_trial = "Python code to compare with did not run";
   *why = g_trial;
   return g_trial == nullptr;
@@ -267,19 +255,14 @@ std::string FolderOf(const std::string& path) {
 
 // Returns the folder that a module was loaded from; empty where it has no file.
 std::string FolderOfModule(const PythonApi& python, const char* name) {
-  Ref file = ImportedModule(python, name).Dict();
-  if (!file) return {};
-  PyObject* path = python.PyDict_GetItemString(file.get(), "__file__");
-  return path == nullptr ? std::string() : FolderOf(Ref::Borrow(python, path).Text());
+  return FolderOf(ImportedModule(python, name).Dict().Item("__file__").Text());
 }
 
 void FindFolders(const PythonApi& python) {
   auto* folders = new Folders;
   folders->library = FolderOfModule(python, "os");
   folders->torch = FolderOfModule(python, "torch");
-  Ref main = ImportedModule(python, "__main__").Dict();
-  PyObject* file = main ? python.PyDict_GetItemString(main.get(), "__file__") : nullptr;
-  if (file != nullptr) folders->main = FolderOf(Ref::Borrow(python, file).Text());
+  folders->main = FolderOfModule(python, "__main__");
   if (folders->main.empty() || folders->main.front() != '/') {
     // Before Python 3.9 __file__ is what was typed; without a script the program's folder is where it was started.
     char here[PATH_MAX];
@@ -411,8 +394,8 @@ uint32_t LineInFile(size_t most, bool (*is_wanted)(void* context, const FileName
   if (!g_ready.load(std::memory_order_acquire) || g.finalizing() != 0) return 0;
   uint32_t line = 0;
   ForEachFrame<Read::kDirectly>([&](const RawFrame& frame) {
-    const auto address = At<uintptr_t>(reinterpret_cast<uintptr_t>(frame.code), g.file);
-    if (address != 0 && At<uintptr_t>(address, kObjectType) == g.text_type) {
+    const auto address = Load<uintptr_t>(reinterpret_cast<uintptr_t>(frame.code) + g.file);
+    if (address != 0 && Load<uintptr_t>(address + kObjectType) == g.text_type) {
       auto* text = reinterpret_cast<PyObject*>(address);
       if (is_wanted(context, FileName(static_cast<size_t>(g.length(text)), g.character, text))) {
         line = static_cast<uint32_t>(std::max(0, frame.line()));

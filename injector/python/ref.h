@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "injector/python/python_api.h"
 
@@ -59,6 +60,31 @@ class Ref {
     return Ref(*python_, dict);
   }
 
+  // What this dict has under a name; empty where this is no dict.
+  Ref Item(const char* name) const {
+    if (object_ == nullptr || !IsInstance(python_->PyDict_Type)) return {};
+    return Borrow(*python_, python_->PyDict_GetItemString(object_, name));
+  }
+
+  // The elements of this tuple or list, or the values of this dict, owned: what is done with them may run Python
+  // code. None of anything else.
+  std::vector<Ref> Parts() const {
+    std::vector<Ref> parts;
+    if (object_ == nullptr) return parts;
+    const bool tuple = IsInstance(python_->PyTuple_Type), list = !tuple && IsInstance(python_->PyList_Type);
+    const Py_ssize_t size = tuple ? python_->PyTuple_Size(object_) : list ? python_->PyList_Size(object_) : 0;
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      parts.push_back(
+          Borrow(*python_, tuple ? python_->PyTuple_GetItem(object_, i) : python_->PyList_GetItem(object_, i)));
+    }
+    if (tuple || list || !IsInstance(python_->PyDict_Type)) return parts;
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; python_->PyDict_Next(object_, &position, &key, &value) != 0;) {
+      parts.push_back(Borrow(*python_, value));
+    }
+    return parts;
+  }
+
   // For a class: what `type` itself has under this name ("__name__", "__mro__", "__subclasses__"), bound to the
   // class. A metaclass of the user's is not called.
   Ref OfClass(const char* name) const {
@@ -78,9 +104,8 @@ class Ref {
 
   // For a class: the entry of it or of the first of its bases, in the order of resolution, that has one.
   Ref InClass(const char* name) const {
-    Ref mro = OfClass("__mro__");
-    for (Py_ssize_t i = 0; mro && i < python_->PyTuple_Size(mro.get()); ++i) {
-      Ref found = Borrow(*python_, python_->PyTuple_GetItem(mro.get(), i)).Entry(name);
+    for (const Ref& type : OfClass("__mro__").Parts()) {
+      Ref found = type.Entry(name);
       if (found && !found.IsNone()) return found;
     }
     return {};
@@ -149,6 +174,17 @@ inline Ref ImportedModule(const PythonApi& python, const char* name) {
   PyObject* module = modules != nullptr ? python.PyDict_GetItemString(modules, name) : nullptr;
   return Ref::Borrow(python, module);
 }
+
+// A new reference to None, for functions that Python calls.
+inline PyObject* NewNone(const PythonApi& python) {
+  return Ref::Borrow(python, static_cast<PyObject*>(python._Py_NoneStruct)).release();
+}
+
+using PythonNames = std::initializer_list<std::pair<const char*, PyObject*>>;
+// Runs `source` (statements) in a namespace of its own, whose `__builtins__` is the real one, with these names in it.
+// Returns the namespace, a dict; empty, with the error's text in `*error`, where it failed. The user's pending
+// exception, if any, is kept.
+Ref RunPython(const PythonApi& python, const char* source, std::string* error, PythonNames names = {});
 
 }  // namespace rfinject
 

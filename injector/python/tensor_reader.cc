@@ -10,19 +10,8 @@ Ref TensorReader::FirstTensor(PyObject* object, int depth) const {
   if (!self || self.IsNone()) return {};
   if (self.IsInstance(tensor_class_.get())) return self;
   if (depth == 0) return {};
-  if (self.IsInstance(python_.PyTuple_Type)) {
-    for (Py_ssize_t i = 0; i < python_.PyTuple_Size(object); ++i) {
-      if (Ref found = FirstTensor(python_.PyTuple_GetItem(object, i), depth - 1)) return found;
-    }
-  } else if (self.IsInstance(python_.PyList_Type)) {
-    for (Py_ssize_t i = 0; i < python_.PyList_Size(object); ++i) {
-      if (Ref found = FirstTensor(python_.PyList_GetItem(object, i), depth - 1)) return found;
-    }
-  } else if (self.IsInstance(python_.PyDict_Type)) {
-    PyObject *key = nullptr, *value = nullptr;
-    for (Py_ssize_t position = 0; python_.PyDict_Next(object, &position, &key, &value) != 0;) {
-      if (Ref found = FirstTensor(value, depth - 1)) return found;
-    }
+  for (const Ref& part : self.Parts()) {
+    if (Ref found = FirstTensor(part.get(), depth - 1)) return found;
   }
   return {};
 }
@@ -40,9 +29,8 @@ Ref TensorReader::FirstArgument(const CallArguments& arguments, bool* direct) co
 bool TensorReader::ReadShape(const Ref& tensor, std::vector<long long>& shape) const {
   Ref size = shape_.Get(tensor.get());
   if (!size.IsInstance(python_.PyTuple_Type)) return false;
-  const Py_ssize_t rank = python_.PyTuple_Size(size.get());
-  for (Py_ssize_t i = 0; i < rank; ++i) {
-    const long long extent = Ref::Borrow(python_, python_.PyTuple_GetItem(size.get(), i)).Integer(-1);
+  for (const Ref& part : size.Parts()) {
+    const long long extent = part.Integer(-1);
     if (extent < 0) return false;
     shape.push_back(extent);
   }

@@ -1,6 +1,5 @@
 #include "injector/python/torch_state.h"
 
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -87,12 +86,9 @@ RunFacts ReadVersions() {
   facts.torchvision_version = ImportedModule(*g_python, "torchvision").Attribute("__version__").Text();
   // The version that torch was compiled for: asking for the one at run time loads another library of cuDNN.
   Ref cudnn = ImportedModule(*g_python, "torch._C").Attribute("_cudnn");
-  Ref compiled = cudnn.Attribute("getCompileVersion").Call();
-  if (compiled.IsInstance(g_python->PyTuple_Type)) {
-    for (Py_ssize_t i = 0; i < g_python->PyTuple_Size(compiled.get()); ++i) {
-      if (i > 0) facts.cudnn_version += '.';
-      facts.cudnn_version += Ref::Borrow(*g_python, g_python->PyTuple_GetItem(compiled.get(), i)).Text();
-    }
+  for (const Ref& number : cudnn.Attribute("getCompileVersion").Call().Parts()) {
+    if (!facts.cudnn_version.empty()) facts.cudnn_version += '.';
+    facts.cudnn_version += number.Text();
   }
   return run;
 }

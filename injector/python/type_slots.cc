@@ -1,7 +1,5 @@
 #include "injector/python/type_slots.h"
 
-#include <atomic>
-#include <cstdint>
 #include <cstring>
 
 #include "injector/python/ref.h"
@@ -12,8 +10,6 @@ CallFunction g_generic_call = nullptr;
 
 namespace {
 
-using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
-
 const PythonApi* g_python = nullptr;
 PyTypeObject* g_module_class = nullptr;  // owned
 PyObject* g_subclasses = nullptr;        // the descriptor type.__subclasses__, owned
@@ -21,15 +17,10 @@ PyObject* g_seen_function = nullptr;     // owned; what makes a patch unneeded, 
 CallFunction g_call = nullptr;
 InitFunction g_type_init = nullptr;  // what type.tp_init held before; null: it is not patched
 
-template <typename Function>
-void* Address(Function function) {
-  return reinterpret_cast<void*>(function);
-}
-
 int InitType(PyObject* self, PyObject* args, PyObject* kwargs);
 
-// Patches one class and the metaclass that will make its subclasses. Returns whether something was changed.
-bool Patch(PyTypeObject* type) {
+// Patches one class and the metaclass that will make its subclasses.
+void Patch(PyTypeObject* type) {
   PyTypeObject* metaclass =
       reinterpret_cast<PyTypeObject*>(g_python->PyObject_Type(reinterpret_cast<PyObject*>(type)));
   if (metaclass != nullptr) {
@@ -39,43 +30,28 @@ bool Patch(PyTypeObject* type) {
     g_python->Py_DecRef(reinterpret_cast<PyObject*>(metaclass));
   }
   // A class with a call slot of its own (written in C) is left alone.
-  if (LoadTypeSlot(type, kTypeCall) != Address(g_generic_call)) return false;
+  if (LoadTypeSlot(type, kTypeCall) != Address(g_generic_call)) return;
   if (g_seen_function != nullptr &&
       Ref::Borrow(*g_python, reinterpret_cast<PyObject*>(type)).InClass("__call__").get() == g_seen_function) {
-    return false;
+    return;
   }
   StoreTypeSlot(type, kTypeCall, Address(g_call));
-  return true;
 }
 
-bool Unpatch(PyTypeObject* type) {
-  if (LoadTypeSlot(type, kTypeCall) != Address(g_call)) return false;
-  StoreTypeSlot(type, kTypeCall, Address(g_generic_call));
-  return true;
+void Unpatch(PyTypeObject* type) {
+  if (LoadTypeSlot(type, kTypeCall) == Address(g_call)) StoreTypeSlot(type, kTypeCall, Address(g_generic_call));
 }
 
-size_t Walk(PyTypeObject* type, bool (*visit)(PyTypeObject*), int depth) {
+void Walk(PyTypeObject* type, void (*visit)(PyTypeObject*), int depth) {
   constexpr int kMaxInheritance = 64;
-  size_t changed = visit(type) ? 1 : 0;
-  if (depth > kMaxInheritance) return changed;
-  Ref arguments(*g_python, g_python->PyTuple_New(1));
-  if (!arguments) {
-    DropError(*g_python);
-    return changed;
-  }
-  g_python->Py_IncRef(reinterpret_cast<PyObject*>(type));
-  g_python->PyTuple_SetItem(arguments.get(), 0, reinterpret_cast<PyObject*>(type));
+  visit(type);
+  if (depth > kMaxInheritance) return;
   // The descriptor of `type` itself: a metaclass may define a __subclasses__ of its own.
-  Ref list(*g_python, g_python->PyObject_CallObject(g_subclasses, arguments.get()));
-  if (!list) {
-    DropError(*g_python);
-    return changed;
-  }
-  const Py_ssize_t size = g_python->PyList_Size(list.get());
+  const Ref list = Ref::Borrow(*g_python, g_subclasses).Call({reinterpret_cast<PyObject*>(type)});
+  const Py_ssize_t size = list ? g_python->PyList_Size(list.get()) : 0;
   for (Py_ssize_t i = 0; i < size; ++i) {
-    changed += Walk(reinterpret_cast<PyTypeObject*>(g_python->PyList_GetItem(list.get(), i)), visit, depth + 1);
+    Walk(reinterpret_cast<PyTypeObject*>(g_python->PyList_GetItem(list.get(), i)), visit, depth + 1);
   }
-  return changed;
 }
 
 // type.__init__: a class has just been made and its slots are final.
@@ -135,19 +111,16 @@ bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObj
     *why = "the call slot of nn.Module is not where this Python's version should have it";
     return false;
   }
-  Ref type = Ref::Borrow(python, static_cast<PyObject*>(python.PyType_Type));
-  Ref subclasses = type.Attribute("__dict__")
-                       .Attribute("__getitem__")
-                       .Call({Ref(python, python.PyUnicode_FromString("__subclasses__")).get()});
+  Ref subclasses = Ref::Borrow(python, static_cast<PyObject*>(python.PyType_Type)).Entry("__subclasses__");
   if (!subclasses) {
     *why = "type.__subclasses__ could not be read";
     return false;
   }
-  g_subclasses = subclasses.release();
   python.Py_IncRef(reinterpret_cast<PyObject*>(module_class));
   g_module_class = module_class;
   if (seen_function != nullptr) python.Py_IncRef(seen_function);
   g_seen_function = seen_function;
+  g_subclasses = subclasses.release();
   g_generic_call = reinterpret_cast<CallFunction>(slot);
   g_call = call;
   InstallInitSlot();
@@ -166,6 +139,8 @@ bool TypeSlotsLost() noexcept {
          LoadTypeSlot(g_module_class, kTypeCall) != Address(g_call);
 }
 
-size_t RepairTypeSlots() { return g_call == nullptr ? 0 : Walk(g_module_class, &Patch, 0); }
+void RepairTypeSlots() {
+  if (g_call != nullptr) Walk(g_module_class, &Patch, 0);
+}
 
 }  // namespace rfinject

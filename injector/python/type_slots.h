@@ -19,6 +19,7 @@
 namespace rfinject {
 
 using CallFunction = PyObject* (*)(PyObject* self, PyObject* args, PyObject* kwargs);
+using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
 
 // Whether this is a build without a GIL: there types lie elsewhere, and our tables would need locks.
 bool IsFreeThreaded(const PythonApi& python);
@@ -32,6 +33,12 @@ inline constexpr TypeSlot kTypeCall = {128, 50};
 inline constexpr TypeSlot kTypeInit = {296, 60};
 inline constexpr TypeSlot kTypeAlloc = {304, 47};
 inline constexpr TypeSlot kTypeFinalize = {392, 80};
+
+// A function as what a slot holds.
+template <typename Function>
+void* Address(Function function) {
+  return reinterpret_cast<void*>(function);
+}
 
 // Atomic, since other threads may look without the GIL.
 void* LoadTypeSlot(const PyTypeObject* type, TypeSlot slot) noexcept;
@@ -52,8 +59,8 @@ extern CallFunction g_generic_call;
 // True if the base class was patched and is not any more. Any thread may call this, without the GIL.
 bool TypeSlotsLost() noexcept;
 
-// Patches every class that should be patched and is not; returns how many these were.
-size_t RepairTypeSlots();
+// Patches every class that should be patched and is not.
+void RepairTypeSlots();
 
 }  // namespace rfinject
 

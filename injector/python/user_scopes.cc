@@ -1,8 +1,5 @@
 #include "injector/python/user_scopes.h"
 
-#include <cstdint>
-#include <iterator>
-
 #include "injector/python/loaders.h"
 #include "injector/python/optimizers.h"
 #include "injector/python/ref.h"
@@ -12,7 +9,6 @@
 namespace rfinject {
 namespace {
 
-using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
 using FinalizeFunction = void (*)(PyObject* self);
 
 // What to verify the slots' places with: a class that has all.
@@ -36,11 +32,6 @@ void FinalizeRecord(PyObject* self);
 // Where a class has the usual tp_alloc, Python 3.13 and later make its objects without tp_init, once a place in the
 // program has made some; 3.14 also where __init__ has arguments with defaults, as here.
 PyObject* AllocRecord(PyTypeObject* type, Py_ssize_t items) { return g_python->PyType_GenericAlloc(type, items); }
-
-template <typename Function>
-void* Address(Function function) {
-  return reinterpret_cast<void*>(function);
-}
 
 // Each slot is looked at by itself: a function that is ours already must not become the one that we call.
 void Patch() {
@@ -75,7 +66,7 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
   const UserScope scope = ClassifyScope(name);
-  if (scope == UserScope::kLoader) NoteLoader();
+  if (scope == UserScope::kLoader) NoteLoader(*g_python);
   BeginUserScope(self, name, scope == UserScope::kOptimizerStep ? SteppingOptimizer() : 0);
   return result;
 }
@@ -102,13 +93,8 @@ bool Verified(const PythonApi& python, std::string* why) {
     *why = "this Python has no GIL, types have another layout there";
     return false;
   }
-  char error[200] = "";
-  Ref space(python, RunPython(python, kProbe, nullptr, nullptr, 0, error, sizeof error));
-  Ref probe = space ? Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "Probe")) : Ref();
-  if (!probe) {
-    *why = error;
-    return false;
-  }
+  const Ref probe = RunPython(python, kProbe, why).Item("Probe");
+  if (!probe) return false;
   for (const TypeSlot& slot : {kTypeInit, kTypeFinalize, kTypeAlloc}) {
     void* value = python.PyType_GetSlot(probe.as_type(), slot.number);
     const bool usual = slot.number != kTypeAlloc.number || value == Address(python.PyType_GenericAlloc);
@@ -123,12 +109,11 @@ bool Verified(const PythonApi& python, std::string* why) {
 // Makes scopes that are never entered, and checks that both slots were called for each.
 bool Trial(std::string* why) {
   Ref trials(*g_python, g_python->PyLong_FromLong(kTrials));
-  const char* const names[] = {"record_function", "trials"};
-  PyObject* const values[] = {reinterpret_cast<PyObject*>(g_class), trials.get()};
   g_trial = true;
   g_trial_begins = g_trial_ends = 0;
-  char error[200];
-  Ref space(*g_python, RunPython(*g_python, kTrial, names, values, std::size(names), error, sizeof error));
+  std::string error;
+  const Ref space = RunPython(*g_python, kTrial, &error,
+                              {{"record_function", reinterpret_cast<PyObject*>(g_class)}, {"trials", trials.get()}});
   g_trial = false;
   if (space && g_trial_begins == kTrials && g_trial_ends == kTrials) return true;
   *why = "the patched slots of record_function were not used in a trial";
@@ -145,7 +130,6 @@ bool WatchUserScopes(const PythonApi& python, std::string* why) {
     return false;
   }
   InitOptimizers(python);
-  InitLoaders(python);
   g_python = &python;
   g_class = record.as_type();
   Patch();

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <string_view>
 
 #include "injector/layer_stack.h"
 #include "injector/safe_read.h"
@@ -95,8 +93,7 @@ ClassName g_class_names[kClassNames];
 
 // The first node of each class takes the recorder's mutex for a moment; every later one is a look-up.
 uint32_t NameOf(uintptr_t node) {
-  uintptr_t table = 0;
-  std::memcpy(&table, reinterpret_cast<const void*>(node), sizeof(table));
+  const auto table = Load<uintptr_t>(node);
   size_t slot = (table >> 4) * 0x9e3779b97f4a7c15u >> 53;
   for (size_t probe = 0; probe < 16; ++probe, ++slot) {
     ClassName& entry = g_class_names[slot % kClassNames];
@@ -117,12 +114,6 @@ uint32_t NameOf(uintptr_t node) {
     return name;
   }
   return 0;
-}
-
-uint64_t FieldOf(uintptr_t object, size_t offset) {
-  uint64_t value;
-  std::memcpy(&value, reinterpret_cast<const void*>(object + offset), sizeof(value));
-  return value;
 }
 
 // The layout was learned from nodes that did not run. The first node that runs is checked before the layout is
@@ -154,8 +145,8 @@ Running AskCurrentNode() {
     g_node_checked.store(true, std::memory_order_release);
   }
   running.id = node;
-  running.sequence = FieldOf(node, g.layout.sequence);
-  running.thread = FieldOf(node, g.layout.thread);
+  running.sequence = Load<uint64_t>(node + g.layout.sequence);
+  running.thread = Load<uint64_t>(node + g.layout.thread);
   running.name = g.names ? NameOf(node) : 0;
   return running;
 }
@@ -191,7 +182,7 @@ Running AskNode() {
 uint32_t OwnerOfNode(Thread& thread, const Running& node) {
   if (node.sequence == kNoSequence) {
     if (node.name == 0 || node.name != g.accumulate) return thread.owner;
-    return LayerOfGradient(thread.owner, FieldOf(node.id, g.layout.parameter));
+    return LayerOfGradient(thread.owner, Load<uintptr_t>(node.id + g.layout.parameter));
   }
   if (node.sequence == kUnknownSequence) return 0;
   if (node.sequence != thread.owner_sequence || node.thread != thread.owner_thread) {

@@ -15,7 +15,6 @@
 #ifndef RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 #define RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "collector/recorder.h"

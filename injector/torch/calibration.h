@@ -20,9 +20,8 @@ namespace rfinject {
 
 struct CalibrationResult {
   TorchLayouts layouts;
-  bool node_names = false;    // an autograd node's class can be read from its virtual table
-  std::string torch_version;  // torch.__version__
-  std::string missing;        // what was not found, comma separated
+  bool node_names = false;  // an autograd node's class can be read from its virtual table
+  std::string missing;      // what was not found, comma separated
 };
 
 // A function that calibrates. `operands` says whether to learn TensorImpl and IValue, too (1 ms more).

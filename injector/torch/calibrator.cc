@@ -18,27 +18,24 @@ Calibrator* g_calibrator = nullptr;  // set while callbacks of one thread are in
 
 // Torch's frames lie between the script and us, with a libstdc++ of their own: no exception may pass through them. A
 // calibration that could not look at something has too little to go by, and says so.
-template <RecordScope kScope>
-NoContext StartOf(const RecordFunction& record) {
-  if (g_calibrator == nullptr) return {};
+template <typename Call>
+void Guarded(Call call) {
+  if (g_calibrator == nullptr) return;
   try {
-    g_calibrator->OnStart(record, kScope);
+    call();
   } catch (::abi::__forced_unwind&) {
     throw;  // the thread is being cancelled
   } catch (...) {
     g_calibrator->Fail();
   }
+}
+template <RecordScope kScope>
+NoContext StartOf(const RecordFunction& record) {
+  Guarded([&] { g_calibrator->OnStart(record, kScope); });
   return {};
 }
 void EndOf(const RecordFunction& record, void*) {
-  if (g_calibrator == nullptr) return;
-  try {
-    g_calibrator->OnEnd(record);
-  } catch (::abi::__forced_unwind&) {
-    throw;
-  } catch (...) {
-    g_calibrator->Fail();
-  }
+  Guarded([&] { g_calibrator->OnEnd(record); });
 }
 void IgnoreEnd(const RecordFunction&, void*) {}
 
@@ -202,6 +199,27 @@ bool Calibrator::ObserveNode(uintptr_t node, uint64_t sequence, const char* clas
   return true;
 }
 
+template <typename Fits>
+size_t Calibrator::ObserveValues(FieldSearch* search, uintptr_t record, std::span<const KnownValue> known,
+                                 Fits fits) {
+  const Snapshot object = TakeSnapshot(record);
+  std::vector<unsigned char> values(known.size() * kValueSize);
+  std::vector<unsigned char> found;
+  search->Filter([&](size_t offset) {
+    if (!fits(object, offset)) return false;
+    if (SafeRead(object.Word(offset), values.data(), values.size()) != values.size()) return false;
+    for (size_t i = 0; i < known.size(); ++i) {
+      if (known[i].kind != KnownValue::Kind::kTensor) continue;
+      if (std::memcmp(&values[i * kValueSize], &known[i].bits, 8) != 0) return false;
+    }
+    found = values;
+    return true;
+  });
+  const bool good = !found.empty() && values_.Observe(found.data(), known);
+  values_good_ = values_good_ && good;
+  return good ? 1 : 0;
+}
+
 void Calibrator::OnStart(const RecordFunction& record, RecordScope scope) {
   const auto address = reinterpret_cast<uintptr_t>(&record);
   if (scope == RecordScope::kBackward) {
@@ -224,25 +242,9 @@ void Calibrator::OnStart(const RecordFunction& record, RecordScope scope) {
   outputs_expected_ = !expectation_.outputs.empty();
   const size_t count = symbols_.record_input_count(&record);
   if (count != expectation_.inputs.size()) return;
-  const Snapshot object = TakeSnapshot(address);
-  std::vector<unsigned char> values(count * kValueSize);
-  std::vector<unsigned char> found;
-  record_inputs_.Filter([&](size_t offset) {
-    if (object.Word(offset + 8) != count) return false;
-    if (SafeRead(object.Word(offset), values.data(), values.size()) != values.size()) return false;
-    for (size_t i = 0; i < count; ++i) {
-      const KnownValue& value = expectation_.inputs[i];
-      if (value.kind != KnownValue::Kind::kTensor) continue;
-      if (std::memcmp(&values[i * kValueSize], &value.bits, 8) != 0) return false;
-    }
-    found = values;
-    return true;
-  });
-  if (!found.empty() && values_.Observe(found.data(), expectation_.inputs)) {
-    ++expected_met_;
-  } else {
-    values_good_ = false;
-  }
+  expected_met_ +=
+      ObserveValues(&record_inputs_, address, expectation_.inputs,
+                    [count](const Snapshot& object, size_t offset) { return object.Word(offset + 8) == count; });
 }
 
 void Calibrator::OnEnd(const RecordFunction& record) {
@@ -250,21 +252,10 @@ void Calibrator::OnEnd(const RecordFunction& record) {
   outputs_expected_ = false;
   const size_t count = symbols_.record_output_count(&record);
   if (count != expectation_.outputs.size()) return;
-  const Snapshot object = TakeSnapshot(reinterpret_cast<uintptr_t>(&record));
-  std::vector<unsigned char> values(count * kValueSize);
-  std::vector<unsigned char> found;
-  record_outputs_.Filter([&](size_t offset) {
-    if (object.Word(offset + 8) - object.Word(offset) != values.size()) return false;
-    if (SafeRead(object.Word(offset), values.data(), values.size()) != values.size()) return false;
-    if (std::memcmp(values.data(), &expectation_.outputs[0].bits, 8) != 0) return false;
-    found = values;
-    return true;
-  });
-  if (!found.empty() && values_.Observe(found.data(), expectation_.outputs)) {
-    ++outputs_seen_;
-  } else {
-    values_good_ = false;
-  }
+  outputs_seen_ += ObserveValues(&record_outputs_, reinterpret_cast<uintptr_t>(&record), expectation_.outputs,
+                                 [count](const Snapshot& object, size_t offset) {
+                                   return object.Word(offset + 8) - object.Word(offset) == count * kValueSize;
+                                 });
 }
 
 void Calibrator::Finish(bool operands, const char* error, CalibrationResult* result) const {

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "injector/torch/abi.h"
@@ -27,13 +28,6 @@
 #include "injector/torch/symbols.h"
 
 namespace rfinject {
-
-struct CalibrationExpectation {
-  bool armed = false;
-  char name[64] = {};
-  std::vector<KnownValue> inputs;
-  std::vector<KnownValue> outputs;
-};
 
 // Takes what the driver tells, and what the callbacks see of it. A process has one Calibrator at a time.
 class Calibrator {
@@ -56,6 +50,10 @@ class Calibrator {
   bool ObserveNode(uintptr_t node, uint64_t sequence, const char* class_name);
   void ObserveAccumulation(uintptr_t object, uint64_t tensor);
   void ObserveWrappedNode(uintptr_t object, uint64_t sequence, const char* class_name);
+  // Looks for the place in a RecordFunction that leads to these values, where `fits` says that a place may. Returns 1
+  // where they were found and understood, else 0.
+  template <typename Fits>
+  size_t ObserveValues(FieldSearch* search, uintptr_t record, std::span<const KnownValue> known, Fits fits);
   void FindLayouts(bool operands, CalibrationResult* result) const;
 
   const TorchSymbols& symbols_;
@@ -79,7 +77,11 @@ class Calibrator {
   size_t backwards_told_ = 0;
   size_t backwards_seen_ = 0;
 
-  CalibrationExpectation expectation_;
+  struct Expectation {
+    bool armed = false;
+    char name[64] = {};
+    std::vector<KnownValue> inputs, outputs;
+  } expectation_;
   bool outputs_expected_ = false;
   size_t expected_met_ = 0;
   size_t expected_told_ = 0;

@@ -1,6 +1,7 @@
 #include "injector/torch/cpu_kernels.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <span>
 #include <string_view>
 
 #include "injector/torch/operands.h"
@@ -18,13 +20,6 @@ namespace {
 
 constexpr int32_t kCpu = 0;
 constexpr size_t kMostOperands = 32;
-
-template <typename T>
-T Load(uintptr_t address) {
-  T value;
-  std::memcpy(static_cast<void*>(&value), reinterpret_cast<const void*>(address), sizeof(value));
-  return value;
-}
 
 // c10::intrusive_ptr_target begins with its virtual table and the count of its owners, whose low half is 32 bits wide
 // in every release.
@@ -49,6 +44,27 @@ class PlainKeys {
   uint64_t* keys_;
   uint64_t before_[2];
 };
+
+// The library whose code is at `address`; without data where there is none. dladdr would also look for the symbol,
+// which takes 0.1 ms in libtorch.
+std::string_view LibraryOf(uintptr_t address) {
+  struct Wanted {
+    uintptr_t address;
+    std::string_view name;
+  } wanted = {address, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto* wanted = static_cast<Wanted*>(data);
+        const std::span segments(info->dlpi_phdr, info->dlpi_phnum);
+        const bool holds = std::ranges::any_of(segments, [&](const ElfW(Phdr) & segment) {
+          return segment.p_type == PT_LOAD && wanted->address - info->dlpi_addr - segment.p_vaddr < segment.p_memsz;
+        });
+        if (holds) wanted->name = info->dlpi_name != nullptr ? info->dlpi_name : "";
+        return holds ? 1 : 0;
+      },
+      &wanted);
+  return wanted.name;
+}
 
 }  // namespace
 
@@ -270,12 +286,9 @@ bool CpuKernels::KernelOf(const Handle& handle, bool composite, Form form, CpuKe
     if (found == nullptr) continue;
     const auto at = reinterpret_cast<uintptr_t>(found);
     const auto run = Load<decltype(kernel->run)>(at + 8);
-    Dl_info info{};
     // A library's function: neither null nor something else that lies there, nor what calls the program's Python.
-    if (run == nullptr || dladdr(reinterpret_cast<void*>(run), &info) == 0 || info.dli_fname == nullptr ||
-        std::string_view(info.dli_fname).ends_with("libtorch_python.so")) {
-      return false;
-    }
+    const std::string_view library = LibraryOf(reinterpret_cast<uintptr_t>(run));
+    if (library.data() == nullptr || library.ends_with("libtorch_python.so")) return false;
     auto* kept = new (std::nothrow) Handle(handle);  // one for each operator, for ever
     if (kept == nullptr) return false;
     *kernel = {.functor = Load<void*>(at), .run = run, .handle = kept, .sparse = form != Form::kDense};
@@ -285,16 +298,8 @@ bool CpuKernels::KernelOf(const Handle& handle, bool composite, Form form, CpuKe
 }
 
 double CpuKernels::Real(const RawValue& value) const {
-  if (value.tag != value_.real) return static_cast<double>(static_cast<int64_t>(value.payload));
-  double number = 0;
-  std::memcpy(&number, &value.payload, sizeof number);
-  return number;
-}
-
-RawValue CpuKernels::RealValue(double number) const {
-  RawValue value = {0, value_.real, 0};
-  std::memcpy(&value.payload, &number, sizeof number);
-  return value;
+  return value.tag == value_.real ? std::bit_cast<double>(value.payload)
+                                  : static_cast<double>(static_cast<int64_t>(value.payload));
 }
 
 bool CpuKernels::Count(const RawValue& tensor, int64_t* count) const {
@@ -337,11 +342,10 @@ bool CpuKernels::Read(const RawValue& tensor, TensorPlace* place) const {
   place->element_bytes = ElementSize(place->dtype);
   place->device = Load<int8_t>(at + tensor_.device);
   place->numel = Load<uint64_t>(at + tensor_.numel);
-  place->rank = Load<uint64_t>(at + tensor_.sizes);
-  const uintptr_t inline_sizes = at + tensor_.sizes + 8;
-  const bool outside = place->rank > kInlineRank;
-  place->sizes = outside ? Load<const int64_t*>(inline_sizes) : reinterpret_cast<const int64_t*>(inline_sizes);
-  place->strides = place->sizes + (outside ? place->rank : kInlineRank);
+  const TensorShape shape = ShapeOf(at, tensor_);
+  place->rank = shape.rank;
+  place->sizes = shape.sizes;
+  place->strides = shape.strides;
   const auto data = Load<uintptr_t>(storage + tensor_.storage_data);
   if (data == 0 && place->numel != 0) return false;
   place->data = data + static_cast<uint64_t>(Load<int64_t>(at + tensor_.offset)) * place->element_bytes;
@@ -447,17 +451,16 @@ bool CpuKernels::MakeTrueList(size_t count, RawValue* value) const try {
 
 bool CpuKernels::MakeSparse(const RawValue& like, const SparseParts& from, const RawValue* parts,
                             RawValue* value) const {
-  const auto rank = Load<uint64_t>(like.payload + tensor_.sizes);
-  const uintptr_t inside = like.payload + tensor_.sizes + 8;
-  const auto* sizes = rank > kInlineRank ? Load<const int64_t*>(inside) : reinterpret_cast<const int64_t*>(inside);
+  const TensorShape shape = ShapeOf(like.payload, tensor_);
   // A std::optional of one byte: its value, and then whether there is one.
   const uint64_t extra = from.extra | uint64_t{1} << 8;
   uint64_t made = 0;
   const bool good = Unseen([&] {
     if (from.compressed) {
-      sparse_.compressed(&made, &parts[0].payload, &parts[1].payload, &parts[2].payload, sizes, rank, 0, extra, 0, 0);
+      sparse_.compressed(&made, &parts[0].payload, &parts[1].payload, &parts[2].payload, shape.sizes, shape.rank, 0,
+                         extra, 0, 0);
     } else {
-      sparse_.coo(&made, &parts[0].payload, &parts[1].payload, sizes, rank, 0, 0, 0, 0, extra);
+      sparse_.coo(&made, &parts[0].payload, &parts[1].payload, shape.sizes, shape.rank, 0, 0, 0, 0, extra);
     }
   });
   *value = {made, value_.tensor, 0};
@@ -502,7 +505,7 @@ class NoWarnings {
   virtual void process(const void* /*warning*/) {}
 };
 
-// Calls torch's code on this thread as if nobody watched. Returns false when it throws.
+// Calls torch's code on this thread without callbacks and warnings. Returns false when it throws.
 template <typename Call>
 bool CpuKernels::Unseen(const Call& call) const {
   static auto* const no_warnings = new NoWarnings;
@@ -519,7 +522,7 @@ bool CpuKernels::Unseen(const Call& call) const {
 
 bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
   // A kernel that returns references to several of its operands (linalg_lu_factor_ex.out) does so after it has
-  // dropped them, so that somebody else must own them until then.
+  // dropped them, so that we own them until then.
   RawValue owned[kMostOperands];
   size_t count = 0;
   for (const RawValue* value = stack->begin; value != stack->end && count != kMostOperands; ++value) {

@@ -10,6 +10,7 @@
 #define RFINJECT_INJECTOR_TORCH_CPU_KERNELS_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -133,9 +134,9 @@ class CpuKernels {
   }
 
   // Takes part in the ownership of what a value refers to, and gives that up. For IsShared values, and for
-  // tensors that somebody else than Python owns.
+  // tensors that not only Python owns.
   void Share(const RawValue& value) const;
-  bool IsMine(const RawValue& value) const;  // nobody else owns it
+  bool IsMine(const RawValue& value) const;  // it has no other owner
   // Makes a list of the same elements.
   bool CloneList(const RawValue& list, RawValue* clone) const;
   // Destroys any value.
@@ -161,7 +162,7 @@ class CpuKernels {
   RawValue None() const { return {0, value_.none, 0}; }
   RawValue Integer(int64_t number) const { return {static_cast<uint64_t>(number), value_.integer, 0}; }
   RawValue Boolean(bool is) const { return {is ? uint64_t{1} : uint64_t{0}, value_.boolean, 0}; }
-  RawValue RealValue(double number) const;
+  RawValue RealValue(double number) const { return {std::bit_cast<uint64_t>(number), value_.real, 0}; }
 
   // Runs the kernel on the calling thread. It takes the operands off the stack, whatever happens, and leaves results.
   // Returns false, with an empty stack, when it throws.

@@ -1,7 +1,5 @@
 #include "injector/torch/current_node.h"
 
-#include <cstddef>
-
 namespace rfinject {
 namespace {
 

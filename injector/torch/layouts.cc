@@ -1,6 +1,5 @@
 #include "injector/torch/layouts.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 

@@ -5,6 +5,7 @@
 #ifndef RFINJECT_INJECTOR_TORCH_LAYOUTS_H_
 #define RFINJECT_INJECTOR_TORCH_LAYOUTS_H_
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <span>
 
 #include "injector/safe_read.h"
+#include "injector/torch/abi.h"
 
 namespace rfinject {
 
@@ -37,6 +39,11 @@ struct RecordLayout {
   uint16_t outputs = 0;         // std::vector: begin, end, capacity
 };
 
+template <typename T>
+T FieldOf(const abi::RecordFunction& record, uint16_t offset) noexcept {
+  return Load<T>(reinterpret_cast<uintptr_t>(&record) + offset);
+}
+
 // c10::TensorImpl and c10::StorageImpl.
 struct TensorLayout {
   bool valid = false;
@@ -54,6 +61,17 @@ struct TensorLayout {
   uint64_t zeros_key = 0;  // its bit for a tensor of zeros that lie nowhere; 0: not found
 };
 inline constexpr size_t kInlineRank = 5;
+
+struct TensorShape {
+  uint64_t rank;
+  const int64_t *sizes, *strides;
+};
+inline TensorShape ShapeOf(uintptr_t tensor, const TensorLayout& layout) noexcept {
+  const uintptr_t at = tensor + layout.sizes;
+  const auto rank = Load<uint64_t>(at);
+  const auto* sizes = rank > kInlineRank ? Load<const int64_t*>(at + 8) : reinterpret_cast<const int64_t*>(at + 8);
+  return {rank, sizes, sizes + std::max<uint64_t>(rank, kInlineRank)};
+}
 
 // c10::IValue: 8 bytes of payload, then a u32 tag; 16 in all. Tags are renumbered between releases.
 struct ValueLayout {

@@ -1,7 +1,6 @@
 #include "injector/torch/op_observer.h"
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -72,13 +71,6 @@ struct Globals {
 };
 Globals g;
 NameCache<OpInfo> g_infos;
-
-template <typename T>
-T Load(const RecordFunction& record, size_t offset) {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const char*>(&record) + offset, sizeof(value));
-  return value;
-}
 
 bool MakeInfo(const char* name, OpInfo* info) {
   const std::string_view text = name;
@@ -189,8 +181,8 @@ void KeepForBackward(const Frame& frame, size_t inputs) {
 
 void ReadInputs(const RecordFunction& record, const OpInfo& info, Operands* inputs) {
   // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
-  const auto values = Load<uintptr_t>(record, g.layout.inputs);
-  const auto count = Load<size_t>(record, g.layout.inputs + 8);
+  const auto values = FieldOf<uintptr_t>(record, g.layout.inputs);
+  const auto count = FieldOf<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);
   try {
     if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, inputs);
@@ -301,8 +293,8 @@ void OnEnd(const RecordFunction& record) {
     return;
   }
 
-  const auto begin = Load<uintptr_t>(record, g.layout.outputs);
-  const auto end = Load<uintptr_t>(record, g.layout.outputs + 8);
+  const auto begin = FieldOf<uintptr_t>(record, g.layout.outputs);
+  const auto end = FieldOf<uintptr_t>(record, g.layout.outputs + 8);
   const size_t count = (end - begin) / kValueSize;
   const size_t wanted = g.output_count(&record);
   if (count < wanted) return;  // it has thrown
@@ -321,8 +313,6 @@ void OnEnd(const RecordFunction& record) {
     return;
   }
   OpCall call = CallOf(g.name(&record), frame.inputs, inputs);
-  call.children = frame.children;
-  call.children_counted = false;
   if (outer != nullptr) outer->children_counted = true;
   if (IsResult(frame.product, call)) return;
   if (product_of != nullptr && !call.outputs.empty() && call.outputs[0].kind == Argument::Kind::kTensor) {

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <bit>
 
 namespace rfinject {
 namespace {
 
 // Lists of more integers are not shapes or strides, and are cut.
 constexpr size_t kMaxInts = 64;
-
-template <typename T>
-T Load(uintptr_t address) {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof(value));
-  return value;
-}
 
 DType DTypeOf(uint16_t number) {
   if (number <= static_cast<uint16_t>(DType::kBool)) return static_cast<DType>(number);
@@ -86,23 +79,17 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
     to->crosses_devices = true;
   }
 
-  const auto rank = Load<uint64_t>(tensor + tensor_.sizes);
-  uintptr_t sizes = tensor + tensor_.sizes + 8;
-  uintptr_t strides = sizes + kInlineRank * 8;
-  if (rank > kInlineRank) {
-    sizes = Load<uintptr_t>(sizes);
-    strides = sizes + rank * 8;
-  }
+  const auto [rank, sizes, strides] = ShapeOf(tensor, tensor_);
   view.rank = static_cast<uint8_t>(std::min<uint64_t>(rank, kMaxRank));
   view.distinct = 1;
   for (uint64_t i = 0; i < rank; ++i) {
-    const auto size = Load<int64_t>(sizes + i * 8);
+    const int64_t size = sizes[i];
     if (i < kMaxRank) {
       view.shape[i] = size;
     } else {
       view.shape[kMaxRank - 1] *= size;
     }
-    if (Load<int64_t>(strides + i * 8) == 0 && size > 1) {
+    if (strides[i] == 0 && size > 1) {
       view.broadcast = true;
     } else {
       view.distinct *= static_cast<uint64_t>(size);
@@ -114,7 +101,7 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
   }
   const bool has_format = rank == 4 && view.shape[1] > 1 && view.shape[2] * view.shape[3] > 1;
   if (has_format) {
-    view.format = Load<int64_t>(strides + 8) == 1 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
+    view.format = strides[1] == 1 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
   }
   if (sparse) ReadSparse(parts, &view);
   return view;
@@ -177,7 +164,7 @@ void OperandReader::Read(uintptr_t values, size_t count, Operands* to) const {
       argument.integer = static_cast<int64_t>(payload & 1);
     } else if (tag == value_.real) {
       argument.kind = Argument::Kind::kDouble;
-      std::memcpy(&argument.real, &payload, sizeof(payload));
+      argument.real = std::bit_cast<double>(payload);
     } else if (tag == value_.list) {
       ReadList(payload, &argument, to);
     }

@@ -1,7 +1,6 @@
 #include "injector/torch/scopes.h"
 
 #include <atomic>
-#include <cstring>
 
 #include "collector/settings.h"
 #include "collector/step_waits.h"
@@ -39,12 +38,6 @@ void OnUserEnd(const RecordFunction& record, void*) {
   if (EndUserScope(&record)) EndTrainingStep();
 }
 
-uint64_t FieldOf(const RecordFunction& record, size_t offset) {
-  uint64_t value;
-  std::memcpy(&value, reinterpret_cast<const char*>(&record) + offset, sizeof(value));
-  return value;
-}
-
 // Shortens "torch::autograd::AccumulateGrad" to AccumulateGrad, as the class name in the virtual table reads.
 bool InternNodeName(const char* name, uint32_t* id) {
   std::string_view text = name;
@@ -57,7 +50,8 @@ NoContext OnNodeStart(const RecordFunction& record) {
   const char* name = g.name(&record);
   const uint32_t id = g_node_names.FindByText(name, InternNodeName);
   if (g.layout.sequence_valid && g.layout.forward_thread_valid) {
-    BeginNode(&record, FieldOf(record, g.layout.sequence), FieldOf(record, g.layout.forward_thread), id);
+    BeginNode(&record, FieldOf<uint64_t>(record, g.layout.sequence),
+              FieldOf<uint64_t>(record, g.layout.forward_thread), id);
   } else {
     BeginNode(&record, kUnknownSequence, 0, id);
   }

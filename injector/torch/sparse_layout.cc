@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 
 #include "injector/safe_read.h"
 
@@ -14,13 +13,6 @@ namespace {
 
 constexpr uint16_t kInt32 = 3, kInt64 = 4;  // c10::ScalarType
 constexpr size_t kObjectBytes = 512;
-
-template <typename T>
-T Load(uintptr_t address) {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof(value));
-  return value;
-}
 
 // What a word that looks like a pointer to a TensorImpl points to.
 struct Part {

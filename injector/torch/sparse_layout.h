@@ -36,8 +36,7 @@ class SparseReader {
 
   // Returns false for a TensorImpl that is no sparse tensor, and for one whose parts are not found.
   bool Read(uintptr_t tensor, SparseParts* parts) const {
-    uintptr_t table;
-    __builtin_memcpy(&table, reinterpret_cast<const void*>(tensor), sizeof table);
+    const auto table = Load<uintptr_t>(tensor);
     return (table == coo_ || table == compressed_) && table != 0 && ReadParts(tensor, table == compressed_, parts);
   }
 

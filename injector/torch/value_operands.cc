@@ -1,7 +1,5 @@
 #include "injector/torch/value_operands.h"
 
-#include <cstring>
-
 #include "collector/virtual_gpu.h"
 
 namespace rfinject {
@@ -70,7 +68,7 @@ bool ValueOperands::MakeOperand(const CpuKernels& kernels, const RawValue& value
   return good;
 }
 
-// Replaces a list's tensors, in a list that is only ours, so that nobody sees it. The tensors that were there are
+// Replaces a list's tensors, in a list of our own. The tensors that were there are
 // kept for Release. What is written to copies of its tensors would be lost, so there must be none then.
 bool ValueOperands::MakeListOperand(const CpuKernels& kernels, bool wide, bool written, RawValue* value) {
   if (!kernels.IsMine(*value)) {

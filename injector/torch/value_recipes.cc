@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 #include "collector/virtual_gpu.h"
 #include "injector/torch/value_cook.h"
@@ -59,12 +60,27 @@ bool RmsNormBackward(const CpuKernels& kernels, std::span<const RawValue> in, st
   return cook.good();
 }
 
-// What the fused operators of attention have in common, by the places of their arguments.
+// What the fused operators of attention have in common.
 struct Attention {
   RawValue query, key, value, bias, causal, scale;
   double dropout = 0;
   uint64_t seed = 0;
 };
+// Where its parts stand among an operator's arguments: key and value stand behind the query, and the bias may be
+// none.
+struct Places {
+  size_t query, causal, scale, dropout;
+  std::optional<size_t> bias;
+};
+Attention Take(const CpuKernels& kernels, Cook* cook, std::span<const RawValue> in, const Places& at) {
+  return {.query = cook->Take(in[at.query]),
+          .key = cook->Take(in[at.query + 1]),
+          .value = cook->Take(in[at.query + 2]),
+          .bias = at.bias ? cook->TakeIfThere(in[*at.bias]) : kernels.None(),
+          .causal = in[at.causal],
+          .scale = in[at.scale],
+          .dropout = kernels.Real(in[at.dropout])};
+}
 
 // A mask of the shape of a tensor, and where it lies.
 RawValue MaskLike(const CpuKernels& kernels, Cook* cook, const RawValue& like, TensorPlace* place) {
@@ -158,8 +174,7 @@ bool BackwardOf(const CpuKernels& kernels, Cook* cook, Attention of, const RawVa
 // (query, key, value, dropout_p, is_causal, return_debug_mask, scale)
 bool FlashAttention(const CpuKernels& kernels, std::span<const RawValue> in, std::span<const RawValue> out) {
   Cook cook(kernels);
-  const Attention of = {
-      cook.Take(in[0]), cook.Take(in[1]), cook.Take(in[2]), kernels.None(), in[4], in[6], kernels.Real(in[3]), 0};
+  const Attention of = Take(kernels, &cook, in, {.query = 0, .causal = 4, .scale = 6, .dropout = 3});
   return ForwardOf(kernels, &cook, of, out[0], out[6]);
 }
 
@@ -167,22 +182,14 @@ bool FlashAttention(const CpuKernels& kernels, std::span<const RawValue> in, std
 // philox_offset, scale)
 bool FlashAttentionBackward(const CpuKernels& kernels, std::span<const RawValue> in, std::span<const RawValue> out) {
   Cook cook(kernels);
-  const Attention of = {cook.Take(in[1]), cook.Take(in[2]), cook.Take(in[3]),     kernels.None(),
-                        in[11],           in[14],           kernels.Real(in[10]), 0};
+  const Attention of = Take(kernels, &cook, in, {.query = 1, .causal = 11, .scale = 14, .dropout = 10});
   return BackwardOf(kernels, &cook, of, cook.Take(in[0]), in[12], out.first(3));
 }
 
 // (query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale)
 bool EfficientAttention(const CpuKernels& kernels, std::span<const RawValue> in, std::span<const RawValue> out) {
   Cook cook(kernels);
-  const Attention of = {cook.Take(in[0]),
-                        cook.Take(in[1]),
-                        cook.Take(in[2]),
-                        cook.TakeIfThere(in[3]),
-                        in[6],
-                        in[7],
-                        kernels.Real(in[5]),
-                        0};
+  const Attention of = Take(kernels, &cook, in, {.query = 0, .causal = 6, .scale = 7, .dropout = 5, .bias = 3});
   return ForwardOf(kernels, &cook, of, out[0], out[2]);
 }
 
@@ -191,8 +198,7 @@ bool EfficientAttention(const CpuKernels& kernels, std::span<const RawValue> in,
 bool EfficientAttentionBackward(const CpuKernels& kernels, std::span<const RawValue> in,
                                 std::span<const RawValue> out) {
   Cook cook(kernels);
-  const Attention of = {cook.Take(in[1]), cook.Take(in[2]), cook.Take(in[3]),    cook.TakeIfThere(in[4]),
-                        in[11],           in[12],           kernels.Real(in[9]), 0};
+  const Attention of = Take(kernels, &cook, in, {.query = 1, .causal = 11, .scale = 12, .dropout = 9, .bias = 4});
   return BackwardOf(kernels, &cook, of, cook.Take(in[0]), in[7], out);
 }
 

@@ -5,7 +5,6 @@
 #ifndef RFINJECT_INJECTOR_TORCH_VALUE_RESULTS_H_
 #define RFINJECT_INJECTOR_TORCH_VALUE_RESULTS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 

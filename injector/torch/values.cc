@@ -111,13 +111,6 @@ struct Globals {
 Globals g;
 NameCache<Facts> g_facts;
 
-template <typename T>
-T Load(const RecordFunction& record, size_t offset) {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const char*>(&record) + offset, sizeof(value));
-  return value;
-}
-
 const Facts* FactsOf(const RecordFunction& record, Facts* own) {
   const auto make = [&record](const char* name, Facts* facts) {
     if (!IsOperatorName(name)) return false;
@@ -283,8 +276,8 @@ bool AreCopies(uintptr_t values) {
 
 // Keeps the operands of an operator whose kernels may have to be computed.
 void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
-  const auto values = Load<uintptr_t>(record, g.layout.inputs);
-  const auto count = Load<size_t>(record, g.layout.inputs + 8);
+  const auto values = FieldOf<uintptr_t>(record, g.layout.inputs);
+  const auto count = FieldOf<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);
   if (count < wanted || wanted > kMostArguments) return;
   // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
@@ -394,8 +387,8 @@ void OnStart(const RecordFunction& record) {
 }
 
 bool ReadOutputs(const RecordFunction& record, Outputs* outputs) {
-  const auto begin = Load<uintptr_t>(record, g.layout.outputs);
-  const auto end = Load<uintptr_t>(record, g.layout.outputs + 8);
+  const auto begin = FieldOf<uintptr_t>(record, g.layout.outputs);
+  const auto end = FieldOf<uintptr_t>(record, g.layout.outputs + 8);
   const size_t count = (end - begin) / kValueSize;
   const size_t wanted = g.output_count(&record);
   *outputs = count < wanted ? Outputs() : Outputs(reinterpret_cast<const RawValue*>(end) - wanted, wanted);

@@ -224,6 +224,25 @@ print("leaving")
 """)
         self.assertEqual((result.code, result.trace.end["reason"]), (0, "exit"))
 
+    def test_daemon_thread_that_loads_compiled_code_at_the_end(self):
+        # What Inductor's objects say of the graph is asked for in Python's code.
+        result = self.program(TRAIN + """
+import sys, threading, types
+asked = threading.Event()
+class V:
+    @property
+    def graph(self):
+        asked.set()
+        while True:
+            time.sleep(0.001)
+train(1)
+sys.modules["torch._inductor.virtualized"] = types.ModuleType("virtualized")
+sys.modules["torch._inductor.virtualized"].V = V()
+threading.Thread(target=compile, args=("AsyncCompile()", "generated.py", "exec"), daemon=True).start()
+print(asked.wait(60))
+""")
+        self.assertEqual((result.code, result.stdout, result.trace.end["reason"]), (0, "True\n", "exit"))
+
     def test_polite_exit(self):
         result = self.program(TRAIN + """
 import atexit

@@ -1,7 +1,6 @@
 // The torch binding in a library that a Python test loads with ctypes, with a recorder and a source that keep what
 // they are told. So a test can look at each node and operator without a trace in between; the test's own hooks enter
 // modules.
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +21,6 @@
 #include "collector/step_waits.h"
 #include "collector/testing/null_recorder.h"
 #include "injector/layer_stack.h"
-#include "injector/python/python_api.h"
 #include "injector/python_calibration.h"
 #include "injector/torch/binding.h"
 #include "injector/training.h"
@@ -196,34 +194,6 @@ const Settings& GetSettings() noexcept {
     return read;
   }();
   return *settings;
-}
-
-const PythonApi* GetPython() noexcept {
-  static PythonApi api;
-#define RFINJECT_FILL(name, result, arguments) \
-  api.name = reinterpret_cast<decltype(api.name)>(dlsym(RTLD_DEFAULT, #name));
-  RFINJECT_PYTHON_REQUIRED(RFINJECT_FILL)
-#undef RFINJECT_FILL
-#define RFINJECT_FILL(name) api.name = dlsym(RTLD_DEFAULT, #name);
-  RFINJECT_PYTHON_DATA(RFINJECT_FILL)
-#undef RFINJECT_FILL
-  return &api;
-}
-
-PyObject* RunPython(const PythonApi& python, const char* source, const char* const* names, PyObject* const* values,
-                    size_t count, char* error, size_t error_size) {
-  PyObject* space = python.PyDict_New();
-  python.PyDict_SetItemString(space, "__builtins__", python.PyEval_GetBuiltins());
-  for (size_t i = 0; i < count; ++i) python.PyDict_SetItemString(space, names[i], values[i]);
-  PyObject* code = python.Py_CompileString(source, "<test>", 257);
-  PyObject* result = code != nullptr ? python.PyEval_EvalCode(code, space, space) : nullptr;
-  if (result != nullptr) return space;
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  python.PyErr_Fetch(&type, &value, &traceback);
-  PyObject* text = value != nullptr ? python.PyObject_Str(value) : nullptr;
-  PyObject* bytes = text != nullptr ? python.PyUnicode_AsUTF8String(text) : nullptr;
-  snprintf(error, error_size, "%s", bytes != nullptr ? python.PyBytes_AsString(bytes) : "?");
-  return nullptr;
 }
 
 }  // namespace rfinject

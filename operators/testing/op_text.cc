@@ -1,22 +1,13 @@
 #include "operators/testing/op_text.h"
 
-#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include "operators/types.h"
+
 namespace rfinject::testing {
 namespace {
-
-const std::map<std::string, std::pair<DType, uint64_t>>& Types() {
-  static const auto* const types = new std::map<std::string, std::pair<DType, uint64_t>>{
-      {"u8", {DType::kUint8, 1}},      {"i8", {DType::kInt8, 1}},          {"i16", {DType::kInt16, 2}},
-      {"i32", {DType::kInt32, 4}},     {"i64", {DType::kInt64, 8}},        {"f16", {DType::kHalf, 2}},
-      {"f32", {DType::kFloat, 4}},     {"f64", {DType::kDouble, 8}},       {"c32", {DType::kComplexHalf, 4}},
-      {"bool", {DType::kBool, 1}},     {"c64", {DType::kComplexFloat, 8}}, {"c128", {DType::kComplexDouble, 16}},
-      {"bf16", {DType::kBFloat16, 2}}, {"f8", {DType::kOther, 1}}};
-  return *types;
-}
 
 std::vector<int64_t> Numbers(const std::string& text) {
   std::vector<int64_t> numbers;
@@ -34,15 +25,17 @@ void OpText::ParseTensor(const std::string& token) {
   const size_t close = token.find(']');
   if (open == std::string::npos || close == std::string::npos) Fail(token);
   const size_t colon = std::min(token.find(':'), open);
-  const auto type = Types().find(token.substr(0, colon));
-  if (type == Types().end()) Fail(token);
+  const std::string_view name = std::string_view(token).substr(0, colon);
+  const TypeFacts type =
+      name == "f8" ? TypeFacts{.type = DType::kOther, .bytes = 1} : FindType(&TypeFacts::name, name);
+  if (type.bytes == 0) Fail(token);
   TensorView tensor;
   if (const std::string format = token.substr(colon, open - colon); !format.empty()) {
     if (format != ":nhwc" && format != ":nchw") Fail(token);
     tensor.format = format == ":nhwc" ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
   }
-  tensor.dtype = type->second.first;
-  tensor.element_size = type->second.second;
+  tensor.dtype = type.type;
+  tensor.element_size = type.bytes;
   tensor.numel = 1;
   for (int64_t size : Numbers(token.substr(open + 1, close - open - 1))) {
     tensor.numel *= static_cast<uint64_t>(size);
