@@ -3,14 +3,15 @@
 What a program does is the same in a child. Who tests how the library gets into a process runs one itself.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 
-# Runs programs, whose paths it is told by lines, each in a child of its own, in its folder.
+# Runs programs, which it is told of by lines, each in a child of its own, in its folder.
 FORKING = """
-import gc, os, sys
+import gc, json, os, sys
 import torch
 try:
     import torch._dynamo  # as the first step of an optimizer does
@@ -18,9 +19,10 @@ except ImportError:  # before torch 2
     pass
 gc.freeze()  # else each child looks at all of torch's objects again when it ends, which takes longer than its program
 for line in sys.stdin:
-    path, out, err = line.rstrip("\\n").split("\\t")
+    path, out, err, variables = json.loads(line)
     child = os.fork()
     if child == 0:
+        os.environ.update(variables)
         for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
             os.dup2(os.open(name, flags | os.O_CREAT, 0o600), number)
         os.chdir(os.path.dirname(path))
@@ -28,6 +30,8 @@ for line in sys.stdin:
             exec(compile(file.read(), path, "exec"), {"__name__": "__main__"})
         break  # and the interpreter ends as after any program
     print(child, os.waitpid(child, 0)[1], flush=True)
+else:
+    os._exit(0)  # which says nothing of what gc.freeze kept
 """
 
 # How Triton's bindings begin to complain, at the end of a child, of what gc.freeze kept.
@@ -35,17 +39,18 @@ NOT_COLLECTED = "nanobind: leaked"
 
 
 class Prefork:
-    """Use as: Prefork([python], env).run("/folder/program.py"). `command` gets Python's own arguments behind it."""
+    """Use as: Prefork([python], env).run("/folder/program.py", NAME="value") where the program is to find more in its
+    environment than `env`. `command` gets Python's own arguments behind it."""
 
     def __init__(self, command, env):
         self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
         self.process = subprocess.Popen([*command, "-c", FORKING], env=env, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, universal_newlines=True)
 
-    def run(self, path):
+    def run(self, path, **variables):
         """The child's process id, and what subprocess.run would return of it."""
         out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
-        self.process.stdin.write("\t".join((path, out, err)) + "\n")
+        self.process.stdin.write(json.dumps((path, out, err, variables)) + "\n")
         self.process.stdin.flush()
         pid, status = map(int, self.process.stdout.readline().split())
         texts = []

@@ -14,7 +14,7 @@
 namespace rfinject::cli {
 namespace {
 // What is read at once. It is copied and looked through while it is in the processor's second-level cache.
-constexpr size_t kChunk = 256u << 10;
+constexpr size_t kChunk = 64u << 10;
 constexpr size_t kBlock = LineReader::kMaxLine + kChunk;
 }  // namespace
 

@@ -1,8 +1,9 @@
 // Runs a libFuzzer target without libFuzzer, in every build and under every compiler: all files of the corpus as they
 // are, then mutations of them, the same ones every time.
 //
-//   trace_fuzz_corpus FOLDER [--mutations N] [--seed S]
+//   trace_fuzz_corpus FOLDER [--mutations N] [--seed S] [--every N]
 //
+// --every N: cuts the files at every N-th byte instead of every byte.
 // Inputs are short, so memory must stay small: exit code 1 when one takes more than 64 MB. An input that ends the
 // process is left in crash-SEED-NUMBER in the working folder. Every million mutations one line says how far it is.
 #include <fcntl.h>
@@ -113,12 +114,14 @@ Bytes Mutate(const std::vector<Bytes>& corpus, std::mt19937_64& random) {
 
 int main(int argc, char** argv) {
   const char* folder = nullptr;
-  uint64_t mutations = 0, seed = 1;
+  uint64_t mutations = 0, seed = 1, every = 1;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--mutations") == 0 && i + 1 < argc) {
       mutations = std::strtoull(argv[++i], nullptr, 10);
     } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
       seed = std::strtoull(argv[++i], nullptr, 10);
+    } else if (std::strcmp(argv[i], "--every") == 0 && i + 1 < argc) {
+      every = std::max(1ull, std::strtoull(argv[++i], nullptr, 10));
     } else {
       folder = argv[i];
     }
@@ -142,8 +145,8 @@ int main(int argc, char** argv) {
   for (const Bytes& bytes : corpus) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
     if (LLVMFuzzerCustomMutator != nullptr) continue;
-    // Cut at every byte: what a killed process leaves.
-    for (size_t size = 0; size < bytes.size(); ++size) {
+    // What a killed process leaves.
+    for (size_t size = 0; size < bytes.size(); size += every) {
       const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
       LLVMFuzzerTestOneInput(cut.data(), cut.size());
     }
@@ -163,7 +166,9 @@ int main(int argc, char** argv) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%zu files%s and %llu mutations in %.1f s, %.1f MB at the most\n", corpus.size(),
-              LLVMFuzzerCustomMutator != nullptr ? "" : " cut at every byte",
+              LLVMFuzzerCustomMutator != nullptr ? ""
+              : every == 1                       ? " cut at every byte"
+                                                 : " cut at some bytes",
               static_cast<unsigned long long>(mutations), seconds, static_cast<double>(peak.Bytes()) / 1e6);
   return peak.Bytes() > kMostBytes ? 1 : 0;
 }

@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import cuda_torch  # noqa: E402
 import operator_rows  # noqa: E402
+from prefork import Prefork  # noqa: E402
 
 ROOT = HERE.parents[1]
 RFINJECT = os.environ.get("RFINJECT") or str(ROOT / "build/release/bin/rfinject")
@@ -58,12 +59,13 @@ class TryTest(unittest.TestCase):
         path.write_text(text if text is not None else (HERE / "programs" / name).read_text())
         return path
 
+    ENVIRONMENT = {key: value for key, value in os.environ.items()
+                   if key == "RFINJECT_LIBRARY" or not key.startswith(("RFINJECT", "LD_PRELOAD", "CUDA_"))}
+    ENVIRONMENT |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
     def rfinject(self, *words, code=0, **environment):
-        clean = {key: value for key, value in os.environ.items()
-                 if key == "RFINJECT_LIBRARY" or not key.startswith(("RFINJECT", "LD_PRELOAD", "CUDA_"))}
-        clean |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **environment}
-        done = subprocess.run([RFINJECT, *map(str, words)], cwd=self.here, env=clean, capture_output=True, text=True,
-                              timeout=TIMEOUT_S, check=False)
+        done = subprocess.run([RFINJECT, *map(str, words)], cwd=self.here, env=self.ENVIRONMENT | environment,
+                              capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.kept += re.findall(r"everything is kept in (\S+)", done.stderr)
         return done
@@ -73,9 +75,9 @@ class TryTest(unittest.TestCase):
         done = self.rfinject("try", *self.place, "--format", "json", *words, **options)
         return {trial["change"]: trial for trial in json.loads(done.stdout)["trials"]}
 
-    def operators(self, folder):
-        """The rows of operators of the runs in a folder, training and validation, in an order of their own."""
-        return operator_rows.rows_of(self.rfinject("report", folder, "--by", "op", "--format", "csv", "--raw").stdout)
+    def operators(self, *traces):
+        """The rows of operators of traces, training and validation, in an order of their own."""
+        return operator_rows.rows_of(self.rfinject("report", *traces, "--by", "op", "--format", "csv", "--raw").stdout)
 
 
 class Tried(TryTest):
@@ -91,6 +93,26 @@ class Tried(TryTest):
     ON_A_CPU = {"images.py": ["optimizer-foreach"]}  # it is the default on a GPU
     WINDOW = ["--skip", "2", "--steps", "12", "--whole"]  # with the validation behind an epoch
     tried = {}  # by program, what `try` said and the operators that ran, both by change; "" is the unchanged program
+    forked = None  # what runs the programs that a hand or a patch has changed, and the folder of their traces
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.forked is not None:
+            prefork, traces = cls.forked
+            prefork.close()
+            shutil.rmtree(traces, ignore_errors=True)
+        cls.forked = None
+
+    def operators_of(self, path, **variables):
+        """The operators of a program that is run without `try`."""
+        cls = type(self)
+        if cls.forked is None:
+            traces = tempfile.mkdtemp(prefix="rfinject-try-test-")
+            cls.forked = Prefork([RFINJECT, *ESTIMATE, *self.WINDOW[:4], "-o", traces + "/", PYTHON], self.ENVIRONMENT), traces
+        prefork, traces = cls.forked
+        pid, done = prefork.run(str(path), **variables)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return self.operators(*pathlib.Path(traces).glob(f"*.{pid}.rfx"))
 
     def try_all(self, program):
         """All changes in one call, so that the unchanged program runs once."""
@@ -109,8 +131,7 @@ class Tried(TryTest):
         path = self.program(program)
         subprocess.run(["git", "init", "-q", "."], cwd=self.here, check=True)
         subprocess.run(["git", "apply", "-"], input="".join(trials[change]["diffs"]), text=True, cwd=self.here, check=True)
-        self.rfinject(*ESTIMATE, *self.WINDOW[:4], "-o", f"{self.folder}/patched/", PYTHON, path)
-        self.assertEqual(self.operators(f"{self.folder}/patched/"), operators[change])
+        self.assertEqual(self.operators_of(path), operators[change])
 
 
 class AsByHand(Tried):
@@ -122,8 +143,7 @@ class AsByHand(Tried):
             self.skipTest(WHY_NO_GPU)
         trials, operators = self.try_all(program)
         self.assertEqual(trials[change]["state"], "made", trials[change])
-        self.rfinject(*ESTIMATE, *self.WINDOW[:4], "-o", f"{self.folder}/by-hand/", PYTHON, self.program(program), EDITED=change)
-        tried, by_hand = operators[change], self.operators(f"{self.folder}/by-hand/")
+        tried, by_hand = operators[change], self.operators_of(self.program(program), EDITED=change)
         if phases:
             self.assertEqual(tried, by_hand)
         else:
@@ -234,36 +254,42 @@ class States(TryTest):
         trial = self.trials("--estimate", "V100-SXM2-16GB", "--estimate-on", ON, "tf32", PYTHON, self.program("words.py"))["tf32"]
         self.assertEqual((trial["state"], trial["text"]), ("nothing to change", "this GPU has no TF32"))
 
-    def test_an_exception_in_one_variant_and_the_others_go_on(self):
-        change = self.folder / "raises.py"
-        change.write_text('def fail(model, arguments):\n    change.made("here")\n    raise ValueError("not this one")\n\n\n'
-                          "on_root(fail)\n")
-        trials = self.trials(*ESTIMATE, f"@{change}", "tf32", PYTHON, self.program("words.py"))
-        self.assertEqual(trials[f"@{change}"]["state"], "failed")
-        self.assertEqual(trials[f"@{change}"]["text"], "ValueError: not this one")
-        self.assertEqual(trials["tf32"]["state"], "made")
-        self.assertGreater(trials["tf32"]["won_ns"], 0)
-
-    def test_out_of_memory_is_a_result(self):
-        change = self.folder / "large.py"
-        if WHY_NO_GPU:
-            text = 'class OutOfMemoryError(RuntimeError):\n    pass\n\n\ndef fail(model, arguments):\n' \
-                   '    raise OutOfMemoryError("CUDA out of memory.")\n\n\non_root(fail)\n'
-        else:
-            text = 'on_root(lambda model, arguments: torch.empty(2 ** 37, device="cuda") and None)\n'
-        change.write_text(text)
-        trial = self.trials(*ESTIMATE, f"@{change}", PYTHON, self.program("words.py"))[f"@{change}"]
-        self.assertEqual(trial["state"], "out of memory")
-
-    def test_the_best_are_tried_together(self):
-        trials = self.trials(*ESTIMATE, "tf32", "set-to-none", PYTHON, self.program("words.py"))
-        both = trials["tf32 + set-to-none"]
-        self.assertAlmostEqual(both["won_ns"], trials["tf32"]["won_ns"] + trials["set-to-none"]["won_ns"], delta=1)
-
     def test_a_program_that_fails_by_itself_is_not_compared(self):
         path = self.program("fails.py", "import torch\nraise KeyError('mine')\n")
         done = self.rfinject("try", *self.place, *ESTIMATE, "tf32", PYTHON, path, code=1)
         self.assertIn("the program without any change fails: KeyError: 'mine'", done.stderr)
+
+
+class Together(TryTest):
+    """Several changes in one call, two of which fail."""
+
+    told = None
+
+    def setUp(self):
+        super().setUp()
+        if self.told is None:
+            raises, large = self.folder / "raises.py", self.folder / "large.py"
+            raises.write_text('def fail(model, arguments):\n    change.made("here")\n    raise ValueError("not this one")\n\n\n'
+                              "on_root(fail)\n")
+            if WHY_NO_GPU:
+                large.write_text('class OutOfMemoryError(RuntimeError):\n    pass\n\n\ndef fail(model, arguments):\n'
+                                 '    raise OutOfMemoryError("CUDA out of memory.")\n\n\non_root(fail)\n')
+            else:
+                large.write_text('on_root(lambda model, arguments: torch.empty(2 ** 37, device="cuda") and None)\n')
+            trials = self.trials(*ESTIMATE, f"@{raises}", f"@{large}", "tf32", "set-to-none", PYTHON, self.program("words.py"))
+            type(self).told = {pathlib.PurePath(name).name: trial for name, trial in trials.items()}
+
+    def test_an_exception_in_one_and_the_others_go_on(self):
+        self.assertEqual((self.told["raises.py"]["state"], self.told["raises.py"]["text"]), ("failed", "ValueError: not this one"))
+        self.assertEqual(self.told["tf32"]["state"], "made")
+        self.assertGreater(self.told["tf32"]["won_ns"], 0)
+
+    def test_out_of_memory_is_a_result(self):
+        self.assertEqual(self.told["large.py"]["state"], "out of memory")
+
+    def test_the_best_are_tried_together(self):
+        self.assertAlmostEqual(self.told["tf32 + set-to-none"]["won_ns"],
+                               self.told["tf32"]["won_ns"] + self.told["set-to-none"]["won_ns"], delta=1)
 
 
 @unittest.skipUnless(has_overlay(), "note: this machine mounts no overlay in a namespace of one's own")
@@ -296,27 +322,23 @@ class Advised(TryTest):
 
 
 class Loss(TryTest):
-    def losses(self, *changes):
-        return self.trials(*ESTIMATE, "--check-loss", "cpu", *changes, PYTHON, self.program("words.py"))
+    WRONG = {
+        "no-steps.py": "around_step(lambda optimizer, step: change.made('no step is taken'))\n",
+        "ten-times.py": "before_backward(lambda loss: (change.made('ten times'), loss * 10)[1])\n"
+                        "def lr(optimizer, arguments):\n    arguments['lr'] = arguments['lr'] * 10\n"
+                        "for cls in optimizers_with('lr'):\n    on_construct(cls, lr)\n",
+        "fewer.py": "on_root(lambda model, arguments: (change.made('half the batch'), around(model, lambda m, a: "
+                    "tuple(x[:1] for x in a)))[0])\n"}
 
-    def test_right_changes_learn_the_same(self):
-        trials = self.losses("set-to-none", "checkpoint=blocks.0", "autocast")
+    def test_wrong_changes_are_told_apart_from_right_ones_and_never_recommended(self):
+        for name, text in self.WRONG.items():
+            (self.folder / name).write_text(text)
+        trials = self.trials(*ESTIMATE, "--check-loss", "cpu", "set-to-none", "checkpoint=blocks.0", "autocast",
+                             *(f"@{self.folder / name}" for name in self.WRONG), PYTHON, self.program("words.py"))
         self.assertEqual(trials["set-to-none"]["loss"], "same")
         self.assertEqual(trials["checkpoint=blocks.0"]["loss"], "same")
         self.assertEqual(trials["autocast"]["loss"], "within rounding")
-
-    def test_wrong_changes_are_told_apart_and_never_recommended(self):
-        wrong = {
-            "no-steps.py": "around_step(lambda optimizer, step: change.made('no step is taken'))\n",
-            "ten-times.py": "before_backward(lambda loss: (change.made('ten times'), loss * 10)[1])\n"
-                            "def lr(optimizer, arguments):\n    arguments['lr'] = arguments['lr'] * 10\n"
-                            "for cls in optimizers_with('lr'):\n    on_construct(cls, lr)\n",
-            "fewer.py": "on_root(lambda model, arguments: (change.made('half the batch'), around(model, lambda m, a: "
-                        "tuple(x[:1] for x in a)))[0])\n"}
-        for name, text in wrong.items():
-            (self.folder / name).write_text(text)
-        trials = self.losses(*(f"@{self.folder / name}" for name in wrong))
-        for name in wrong:
+        for name in self.WRONG:
             trial = trials[f"@{self.folder / name}"]
             self.assertEqual((trial["loss"], trial["recommended"]), ("OUTSIDE", False), trial)
 
@@ -392,13 +414,11 @@ class Patch(Tried):
 class Command(TryTest):
     def test_a_requirement_decides_the_exit_code(self):
         path = self.program("words.py")
-        self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=0.1%", "set-to-none", PYTHON, path)
+        done = self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=0.1%", "--format", "markdown", "set-to-none",
+                             PYTHON, path)
+        self.assertRegex(done.stdout, r"(?m)^\|.*set-to-none.*\|.*real.*\|$")
         done = self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=99%", "set-to-none", PYTHON, path, code=4)
         self.assertIn("won>=99% does not hold", done.stderr)
-
-    def test_markdown(self):
-        done = self.rfinject("try", *self.place, *ESTIMATE, "--format", "markdown", "set-to-none", PYTHON, self.program("words.py"))
-        self.assertRegex(done.stdout, r"(?m)^\|.*set-to-none.*\|.*real.*\|$")
 
     def test_mistakes(self):
         for words, said in ((["tf23", PYTHON], "did you mean 'tf32'"), (["tf32"], "no program"), (["checkpoint", PYTHON], "checkpoint=LAYER"),

@@ -47,7 +47,7 @@ class ByteStream {
   size_t Take(char* out, size_t size);
   absl::Status SkipZipHeader();
 
-  static constexpr size_t kBuffer = 256u << 10;
+  static constexpr size_t kBuffer = 64u << 10;
   int fd_ = -1;
   std::string_view memory_;
   std::unique_ptr<char[]> buffer_;

@@ -220,7 +220,7 @@ bool LooksLikeExecutionTrace(std::string_view beginning) {
 
 absl::StatusOr<ExecutionTrace> ReadExecutionTrace(ByteStream& bytes) {
   std::string text;
-  constexpr size_t kPart = 1u << 20;
+  constexpr size_t kPart = 64u << 10;
   for (size_t size = 0;;) {
     text.resize(size + kPart);
     const size_t got = bytes.Read(text.data() + size, kPart);

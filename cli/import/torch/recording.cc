@@ -62,7 +62,7 @@ class CleanStream {
   bool at_end() const { return at_ == end_; }
 
  private:
-  static constexpr size_t kBuffer = 256u << 10;
+  static constexpr size_t kBuffer = 64u << 10;
   void Fill() {
     offset_ += end_;
     at_ = end_ = 0;
