@@ -205,7 +205,7 @@ void PrintTimes(const Gpu& gpu, const std::vector<Probe>& probes, const std::vec
   const ExpectedTimes model_before(gpu, before), model_after(gpu, after);
   TextGrid grid;
   grid.mark = "";
-  grid.columns = {{.title = "operator; times in ms", .right = false, .width = 44},
+  grid.columns = {{.title = "operator; times in ms", .width = 44, .left = true},
                   {.title = "measured", .width = 9},
                   {.title = "expected", .width = 9},
                   {.title = "now", .width = 9}};

@@ -62,9 +62,7 @@ class Findings {
     TextGrid grid;
     grid.mark = "";
     grid.head = false;
-    grid.columns = {{.title = {}, .right = false, .width = 4},
-                    {.title = {}, .right = false, .width = 9, .gap = 2},
-                    {.title = {}, .right = false}};
+    grid.columns = {{.width = 4, .left = true}, {.width = 9, .left = true, .gap = 2}, {.left = true}};
     grid.lines = {{{kMarks[static_cast<size_t>(verdict)], what, text}}};
     std::ostringstream line;
     WriteGrid(grid, kAnyWidth, /*color=*/false, line);

@@ -54,7 +54,7 @@ class Writer {
     const TableLines text = LinesOf(table, most_rows, options_.height > 0 ? "" : ": --rows 0");
     TextGrid grid;
     grid.mark = table.estimated ? "~ " : "  ";
-    for (const TableLook& look : text.looks) grid.columns.push_back(GridColumnOf(look));
+    grid.columns = text.looks;
     for (const TableLine& line : text.lines) {
       grid.lines.push_back({.cells = line.cells, .span = line.sums ? text.names : 0, .below = line.below});
     }

@@ -1,6 +1,5 @@
 #include "cli/text/cell_text.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -39,17 +38,6 @@ std::string TableText(const ColumnInfo& column, const TableLook& look, const Cel
       break;
   }
   return Plain(value);
-}
-
-GridColumn GridColumnOf(const TableLook& look) {
-  return {.title = std::string(look.title),
-          .right = !look.left,
-          .priority = look.priority,
-          .least_width = look.least_width,
-          .keep_end = look.keep_end,
-          .width = look.width,
-          .most_width = look.most_width,
-          .gap = look.gap};
 }
 
 }  // namespace rfinject::cli
