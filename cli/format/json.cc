@@ -51,8 +51,9 @@ class Writer {
 
   void WriteObject(const Data::Members& members, size_t depth, bool one_line) {
     List('{', '}', members.list.size(), depth, one_line, [&](size_t i) {
-      out_ << JsonText(members.list[i].name) << ": ";
-      Write(members.list[i].value, depth + 1, one_line);
+      const auto& [name, value] = members.list[i];
+      out_ << JsonText(name) << ": ";
+      Write(value, depth + 1, one_line);
     });
   }
 

@@ -125,9 +125,6 @@ RowSet WithConstants(std::vector<std::pair<std::string_view, Cell>> columns, Row
 // One row with the sums of `which` rows in the additive columns, and nothing in the others.
 RowSet SumOf(const RowSet& rows, std::span<const size_t> which);
 
-// Adds a column for people: what a row is called, or a value that is a text already.
-void AddText(std::string_view name, std::function<std::string(size_t row)> text, RowSet* rows);
-
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_VIEW_DOCUMENT_H_

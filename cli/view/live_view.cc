@@ -151,8 +151,8 @@ std::vector<Sentence> Above(const LiveRun& live, const LiveLook& look) {
     say(StepText(live.waits) + (live.waits.on_cpu ? " That is the clock of the CPU that it runs on." : ""));
   }
   if (live.new_steps > 0) {
-    say("The last " + Grouped(live.new_steps) + (live.new_steps == 1 ? " step" : " steps") + " took " +
-        Duration(live.new_step_ns) + (live.new_steps == 1 ? "." : " each."));
+    say("The last " + Counted(live.new_steps, "step", "steps") + " took " + Duration(live.new_step_ns) +
+        (live.new_steps == 1 ? "." : " each."));
   }
   say(CostText(report));
   say(LimitText(report));
@@ -165,9 +165,8 @@ std::vector<Sentence> Above(const LiveRun& live, const LiveLook& look) {
   }
   if (!alarms.empty()) say("Alarms: " + alarms + " (rfinject report says what they are)", Tone::kAlarm);
   if (live.other_kinds > 0) {
-    say("Besides, " + Grouped(live.other_kinds) +
-        (live.other_kinds == 1 ? " other kind of run: " : " other kinds of runs: ") +
-        "validation, or another batch or precision (rfinject report)");
+    say("Besides, " + Counted(live.other_kinds, "other kind of run", "other kinds of runs") +
+        ": validation, or another batch or precision (rfinject report)");
   }
   return sentences;
 }

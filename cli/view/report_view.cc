@@ -226,8 +226,7 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
   const std::vector<NameColumn> names = NameColumns(report, by);
   table.names = names.size();
   for (size_t i = 0; i < names.size(); ++i) {
-    AddText(
-        kNames[i], [&rows, text = names[i].text](size_t row) { return text(rows[row]); }, &table.rows);
+    table.rows.AddText(kNames[i], [&rows, text = names[i].text](size_t row) { return text(rows[row]); });
     table.looks.push_back({.column = kNames[i],
                            .title = names[i].title,
                            .left = true,
@@ -355,7 +354,7 @@ std::string ValidationText(const std::vector<const Report*>& validations) {
   std::string text;
   for (size_t i = 0; i < std::min(validations.size(), kMost); ++i) {
     const Report& report = *validations[i];
-    text += (i == 0 ? "Validation: " : "; ") + Grouped(report.steps) + (report.steps == 1 ? " batch" : " batches");
+    text += (i == 0 ? "Validation: " : "; ") + Counted(report.steps, "batch", "batches");
     if (report.run.batch_size > 0) text += " of " + Grouped(report.run.batch_size);
     text += ", " + Duration(report.step_gpu_ns) + " of GPU time" + (report.steps == 1 ? "" : " each");
     for (const Alarm& alarm : report.alarms) text += ", " + std::string(alarm.id);
@@ -497,9 +496,7 @@ Document ReportDocument(std::vector<Report> given, const ReportLook& look) {
     document.data = ReportData(reports.front());
     return document;
   }
-  Data list = Data::List();
-  for (const Report& report : reports) list.Append(ReportData(report));
-  document.data.Add("schema", "rfinject.reports/1").Add("reports", std::move(list));
+  document.data.Add("schema", "rfinject.reports/1").Add("reports", Data::ListOf(reports, ReportData));
   return document;
 }
 
