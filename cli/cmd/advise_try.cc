@@ -105,7 +105,7 @@ int TryAdvice(std::span<const Report> reports, const ParsedOptions& parsed) {
   }
   std::vector<char*> arguments;
   for (size_t i = 1; i < words->size(); ++i) arguments.push_back((*words)[i].data());
-  return TryMain(arguments);
+  return RunVerb("try", arguments);
 }
 
 }  // namespace rfinject::cli

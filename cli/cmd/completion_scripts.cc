@@ -40,11 +40,6 @@ std::vector<std::string> NamesOf(const Option& option) {
   return names;
 }
 
-std::string VerbNames() {
-  return absl::StrJoin(AllCommands(), " ",
-                       [](std::string* out, const Command& command) { out->append(command.name); });
-}
-
 // `text` with each of these characters replaced.
 std::string Replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> by) {
   std::string result;
@@ -239,7 +234,7 @@ std::string BashCompletion() {
     return "\n# " + comment + "\n" + head + "() {\n  case " + subject + " in\n" + cases + "  esac\n}\n";
   };
   return "# bash: what can follow `rfinject`. `rfinject completion bash` prints this file.\n_rfinject_verbs='" +
-         VerbNames() +
+         std::string(ChoicesOf(VerbNames())) +
          "'\n# A command line without a verb has this one.\n_rfinject_implied=" + std::string(kImplied) + "\n" +
          function("The options of the verb $1.", "_rfinject_options", "$1", options) +
          function("Those of them that take the next word.", "_rfinject_valued", "$1", valued) +
@@ -273,7 +268,8 @@ std::string FishCompletion() {
   std::string text =
       "# fish: what can follow `rfinject`. `rfinject completion fish` prints this file.\n"
       "set -g __rfinject_verbs " +
-      VerbNames() + "\nset -g __rfinject_implied " + std::string(kImplied) + "\n" + std::string(kFish);
+      std::string(ChoicesOf(VerbNames())) + "\nset -g __rfinject_implied " + std::string(kImplied) + "\n" +
+      std::string(kFish);
   for (const Command& command : AllCommands()) {
     const std::string verb(command.name);
     text += "complete -c rfinject -n __rfinject_no_word_yet -a " + verb + " -d " + SingleQuoted(Brief(command.help)) +

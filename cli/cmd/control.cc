@@ -152,21 +152,15 @@ void PrintStatus(const Job& job) {
 
 }  // namespace
 
-VerbHelp ControlHelp() {
-  static const auto* const kWords = new std::string(ChoicesOf(kActions));
-  return {kControlUsage, {}, *kWords};
-}
+VerbHelp ControlHelp() { return {kControlUsage, {}, ChoicesOf(kActions)}; }
 
-int ControlMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("control", ControlHelp(), arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+int ControlMain(const ParsedOptions& parsed) {
   if (parsed.words.size() != 2) return UsageError("control", "two words are wanted: PID, and start, stop or status");
   uint64_t pid = 0;
   if (!ParseNumber(parsed.words[0], &pid) || pid == 0 || pid > INT_MAX) {
     return UsageError("control", absl::StrCat("'", parsed.words[0], "' is no number of a process"));
   }
-  const auto* const action = std::find(kActions.begin(), kActions.end(), std::string_view(parsed.words[1]));
+  const auto* const action = std::find(kActions.begin(), kActions.end(), parsed.words[1]);
   if (action == kActions.end()) {
     return UsageError("control", absl::StrCat("'", parsed.words[1], "': there are start, stop and status"));
   }

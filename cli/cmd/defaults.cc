@@ -88,12 +88,11 @@ absl::Status ApplyVariables(std::string_view verb, const VerbHelp& help, ParsedO
   const char* config = std::getenv("RFINJECT_CONFIG");
   if (config != nullptr && *config == '\0') return absl::OkStatus();
   for (const Option& option : help.options) {
-    const std::string variable = VariableOf(verb, option.name);
-    const char* value = std::getenv(variable.c_str());
-    if (value == nullptr || *value == '\0' || parsed->Has(option.name)) continue;
-    if (TakesNoWord(option) && std::string_view(value) == "1") {
+    const std::string variable = VariableOf(verb, option.name), value = Variable(variable.c_str());
+    if (value.empty() || parsed->Has(option.name)) continue;
+    if (TakesNoWord(option) && value == "1") {
       parsed->values[std::string(option.name)] = "";
-    } else if (TakesNoWord(option) && std::string_view(value) == "0") {
+    } else if (TakesNoWord(option) && value == "0") {
       turned_off->insert(std::string(option.name));
     } else if (!option.value.empty()) {
       parsed->values[std::string(option.name)] = value;
@@ -117,11 +116,9 @@ absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const 
   if (!parsed) return Mistake(path, parsed.error().source(), std::string(parsed.error().description()));
   std::vector<Default> defaults;
   for (const auto& [verb, options] : parsed.table()) {
-    const auto commands = AllCommands();
     const std::string_view name = verb.str();
-    const auto command =
-        std::find_if(commands.begin(), commands.end(), [name](const Command& one) { return one.name == name; });
-    if (command == commands.end() || !options.is_table()) {
+    const Command* const command = FindCommand(name);
+    if (command == nullptr || !options.is_table()) {
       return Mistake(path, options.source(),
                      absl::StrCat("'", std::string(name), "' is no table of a verb, such as [run] or [report]"));
     }
@@ -196,8 +193,7 @@ absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOp
       if (one.verb != verb || parsed->Has(one.option) || turned_off.contains(one.option)) continue;
       const bool of_volume = one.option == "quiet" || one.option == "verbose";
       if (of_volume && volume) continue;
-      const char* variable = Launches(verb) ? std::getenv(VariableOf(verb, one.option).c_str()) : nullptr;
-      if (variable != nullptr && *variable != '\0') continue;
+      if (Launches(verb) && !Variable(VariableOf(verb, one.option).c_str()).empty()) continue;
       parsed->values[one.option] = one.value;
       parsed->defaults.insert(one.option);
     }

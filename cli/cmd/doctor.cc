@@ -12,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/defaults.h"
 #include "cli/cmd/doctor_gpu.h"
@@ -37,8 +38,6 @@ constexpr std::string_view kDoctorUsage =
     "What works on this machine and what does not, with the line that mends it. Trains a tiny model under rfinject "
     "in a\n"
     "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.";
-
-constexpr Option kDoctorOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}};
 
 // Forward and backward in named layers, two steps of an optimizer; small enough for any machine.
 constexpr const char* kTinyTraining = R"(
@@ -81,17 +80,13 @@ std::string FirstLine(const std::string& text) {
   const size_t begin = text.find_first_not_of("\n ");
   return begin == std::string::npos ? std::string() : text.substr(begin, text.find('\n', begin) - begin);
 }
-std::string LastLine(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
 
 // A folder of our own that goes away with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    const char* base = ::getenv("TMPDIR");
-    path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/rfinject-doctor-XXXXXX";
+    const std::string base = Variable("TMPDIR");
+    path_ = (base.empty() ? "/tmp" : base) + "/rfinject-doctor-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) path_.clear();
   }
   ~TemporaryFolder() {
@@ -126,10 +121,15 @@ bool CheckLibrary(Findings& findings, std::string* library) {
   return true;
 }
 
+// Runs a program without the library.
+SubprocessResult RunPlain(const std::vector<std::string>& words, int timeout_s) {
+  return RunSubprocess(words, {{"LD_PRELOAD", ""}}, timeout_s);
+}
+
 // A tiny training program under rfinject, estimated on some GPU: what attribution would reach here.
 void CheckPython(Findings& findings, const std::string& library, const std::string& python, bool chosen) {
-  const SubprocessResult version = RunSubprocess(
-      {python, "-c", "import sys; print(sys.executable, sys.version.split()[0])"}, {{"LD_PRELOAD", ""}}, 60);
+  const SubprocessResult version =
+      RunPlain({python, "-c", "import sys; print(sys.executable, sys.version.split()[0])"}, 60);
   if (version.code != 0) {
     findings.Add(
         Verdict::kBad, "python",
@@ -138,8 +138,8 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
     return;
   }
   findings.Add(Verdict::kGood, "python", FirstLine(version.output));
-  const SubprocessResult torch = RunSubprocess(
-      {python, "-c", "import torch; print(torch.__version__, torch.__file__)"}, {{"LD_PRELOAD", ""}}, 120);
+  const SubprocessResult torch =
+      RunPlain({python, "-c", "import torch; print(torch.__version__, torch.__file__)"}, 120);
   if (torch.code != 0) {
     findings.Add(chosen ? Verdict::kBad : Verdict::kNote, "torch", "this Python has none: " + LastLine(torch.errors),
                  "rfinject doctor --python /path/to/a/python/with/torch");
@@ -154,7 +154,7 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
     return;
   }
   const SubprocessResult run = RunSubprocess({python, "-c", kTinyTraining},
-                                             {{"LD_PRELOAD", PrependPreload(library, ::getenv("LD_PRELOAD"))},
+                                             {{"LD_PRELOAD", PrependPreload(library, Variable("LD_PRELOAD"))},
                                               {"RFINJECT_OUTPUT", folder.path() + "/out/"},
                                               {"RFINJECT_ESTIMATE", "A100-SXM4-40GB"},
                                               {"RFINJECT_DISABLE", ""},
@@ -162,32 +162,26 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
                                               {"RFINJECT_SKIP", ""},
                                               {"RFINJECT_KILL", ""}},
                                              180, folder.path());
-  if (run.timed_out || run.code != 0) {
-    findings.Add(Verdict::kBad, "training",
-                 run.timed_out ? "a tiny training program did not end within 3 minutes under rfinject"
-                               : "a tiny training program failed under rfinject (" + std::to_string(run.code) +
-                                     "): " + LastLine(run.errors),
-                 "run it with RFINJECT_LOG=debug and report what it says");
-    return;
+  const auto failed = [&findings](const std::string& text) {
+    findings.Add(Verdict::kBad, "training", text, "run it with RFINJECT_LOG=debug and report what it says");
+  };
+  if (run.timed_out) return failed("a tiny training program did not end within 3 minutes under rfinject");
+  if (run.code != 0) {
+    return failed("a tiny training program failed under rfinject (" + std::to_string(run.code) +
+                  "): " + LastLine(run.errors));
   }
   const absl::StatusOr<std::vector<std::string>> files = FindTraces(folder.path() + "/out");
   if (!files.ok()) {
-    findings.Add(Verdict::kBad, "training",
-                 "a tiny training program ran and wrote no trace" +
-                     (run.errors.empty() ? std::string() : ": " + LastLine(run.errors)),
-                 "run it with RFINJECT_LOG=debug and report what it says");
-    return;
+    return failed("a tiny training program ran and wrote no trace" +
+                  (run.errors.empty() ? std::string() : ": " + LastLine(run.errors)));
   }
   FileSource source;
   TraceContents contents;
   contents.status = source.Open(files->front());
   if (contents.status.ok()) contents = ReadTrace(source);
   if (!contents.status.ok() || contents.profile.runs.empty()) {
-    findings.Add(Verdict::kBad, "training",
-                 "its trace cannot be read" +
-                     (contents.status.ok() ? std::string() : ": " + std::string(contents.status.message())),
-                 "run it with RFINJECT_LOG=debug and report what it says");
-    return;
+    return failed("its trace cannot be read" +
+                  (contents.status.ok() ? std::string() : ": " + std::string(contents.status.message())));
   }
   const Run& traced = contents.profile.runs.begin()->second;
   const Report report = FoldRun(contents.profile, traced, MachineFor(traced), {});
@@ -213,7 +207,7 @@ MachineView ThisMachine() {
   MachineView machine;
   machine.environment = [](const char* name) -> const char* { return ::getenv(name); };
   machine.run = [](const std::vector<std::string>& words) -> std::optional<std::string> {
-    const SubprocessResult result = RunSubprocess(words, {{"LD_PRELOAD", ""}}, 20);
+    const SubprocessResult result = RunPlain(words, 20);
     return result.code == 0 ? std::optional(result.output) : std::nullopt;
   };
   return machine;
@@ -222,17 +216,12 @@ MachineView ThisMachine() {
 // Where a libcupti could come from, torch's own first: the process's torch decides in the end.
 std::vector<std::string> CuptiCandidates(const std::string& python) {
   const SubprocessResult wheels =
-      RunSubprocess({python, "-c",
-                     "import glob, os, sys\n"
-                     "for p in sys.path:\n"
-                     "    for f in glob.glob(os.path.join(p, 'nvidia', '*', 'lib', 'libcupti.so.*')): print(f)\n"},
-                    {{"LD_PRELOAD", ""}}, 60);
-  std::vector<std::string> candidates;
-  for (size_t at = 0; at < wheels.output.size();) {
-    const size_t end = std::min(wheels.output.find('\n', at), wheels.output.size());
-    if (end > at) candidates.push_back(wheels.output.substr(at, end - at));
-    at = end + 1;
-  }
+      RunPlain({python, "-c",
+                "import glob, os, sys\n"
+                "for p in sys.path:\n"
+                "    for f in glob.glob(os.path.join(p, 'nvidia', '*', 'lib', 'libcupti.so.*')): print(f)\n"},
+               60);
+  std::vector<std::string> candidates = absl::StrSplit(wheels.output, '\n', absl::SkipEmpty());
   std::error_code error;
   for (const char* place :
        {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu"}) {
@@ -245,10 +234,10 @@ std::vector<std::string> CuptiCandidates(const std::string& python) {
 }
 
 void CheckInjection(Findings& findings) {
-  const char* injection = ::getenv("CUDA_INJECTION64_PATH");
-  if (injection == nullptr || *injection == '\0') return;
+  const std::string injection = Variable("CUDA_INJECTION64_PATH");
+  if (injection.empty()) return;
   findings.Add(Verdict::kNote, "injection",
-               "CUDA_INJECTION64_PATH is set to " + std::string(injection) + ": only one tool can hold the counters",
+               "CUDA_INJECTION64_PATH is set to " + injection + ": only one tool can hold the counters",
                "unset CUDA_INJECTION64_PATH");
 }
 
@@ -304,12 +293,12 @@ void SayDefaults(Findings& findings) {
 
 }  // namespace
 
-VerbHelp DoctorHelp() { return {kDoctorUsage, {std::begin(kDoctorOptions), std::end(kDoctorOptions)}}; }
+VerbHelp DoctorHelp() {
+  return {kDoctorUsage, {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}}};
+}
 
-int DoctorMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("doctor", DoctorHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  if (!parsed.words.empty()) return UsageError("doctor", "'" + std::string(parsed.words[0]) + "' is not an option");
+int DoctorMain(const ParsedOptions& parsed) {
+  if (!parsed.words.empty()) return UsageError("doctor", "'" + parsed.words[0] + "' is not an option");
   const std::string python = parsed.Value("python", "python3");
   Findings findings;
   std::string library;

@@ -56,13 +56,6 @@ struct Variant {
   bool running = true;           // its further rounds would say more
 };
 
-std::string TextOf(const std::string& path) { return ReadTextFile(path).value_or(""); }
-
-std::string LastLineOf(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
-
 class Runner {
  public:
   explicit Runner(const TryPlan& plan) : plan_(plan) {}
@@ -102,8 +95,8 @@ class Runner {
     const SubprocessResult done = RunSubprocess(words, environment, static_cast<int>(left), plan_.folder, in_child);
     Outcome outcome{.code = done.code,
                     .timed_out = done.timed_out,
-                    .last_error = LastLineOf(done.errors),
-                    .report = ReadChangeReport(TextOf(options.report))};
+                    .last_error = LastLine(done.errors),
+                    .report = ReadChangeReport(ReadTextFile(options.report).value_or(""))};
     for (std::filesystem::recursive_directory_iterator it(folder + "/traces", error), end; !error && it != end;
          it.increment(error)) {
       if (it->path().extension() == ".rfx") outcome.traces.push_back(it->path().string());
@@ -402,7 +395,7 @@ absl::StatusOr<std::vector<Trial>> TryChanges(const TryPlan& plan, std::span<con
   if (absl::Status status = comparison.Rounds(variants); !status.ok()) return status;
   comparison.CheckLosses(variants);
   std::vector<Variant> together;
-  if (std::vector<WantedChange> best = BestOf(variants); plan.together && best.size() > 1) {
+  if (std::vector<WantedChange> best = BestOf(variants); best.size() > 1) {
     together.push_back(VariantOf(std::move(best)));
     if (absl::Status status = comparison.Rounds(together); !status.ok()) return status;
     comparison.CheckLosses(together);

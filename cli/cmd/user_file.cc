@@ -8,14 +8,15 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/cmd/options.h"
 #include "cli/cmd/text_file.h"
 
 namespace rfinject::cli {
+
 std::string UserConfigFolder() {
-  const char* folder = std::getenv("XDG_CONFIG_HOME");
-  if (folder != nullptr && *folder == '/') return folder;
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.config" : std::string();
+  const std::string folder = Variable("XDG_CONFIG_HOME"), home = Variable("HOME");
+  if (folder.starts_with('/')) return folder;
+  return home.starts_with('/') ? home + "/.config" : "";
 }
 
 UserFile ReadUserFile(const std::string& path, size_t most_kib, WhoseFile whose) {
