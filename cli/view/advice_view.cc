@@ -20,15 +20,8 @@ using State = Advice::State;
 bool IsProven(const Advice& advice) { return advice.rule->unproven.empty(); }
 
 std::string_view StateName(State state) {
-  switch (state) {
-    case State::kHolds:
-      return "holds";
-    case State::kSilent:
-      return "silent";
-    case State::kUnknown:
-      break;
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"holds", "silent", "unknown"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 // The rules in a state; unless `all`, only those that a pair of programs has shown to be right.

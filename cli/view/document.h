@@ -95,6 +95,9 @@ struct Section {
   // Of the sections of one report. A terminal shows the end of what is longer than it is, so the text for terminals
   // has the answer behind all others of its report, up to the next one that is the first of one.
   bool first = false, answer = false;
+
+  // Whether formats of text have something to show of it.
+  bool HasText() const { return !heading.empty() || !lead.empty() || table.has_value() || !notes.empty(); }
 };
 
 // A condition that a program can fail by: an alarm of a report, a gate of a comparison.

@@ -38,17 +38,8 @@ std::string Elapsed(int64_t ns) {
 }
 
 std::string_view StateName(WriterState state) {
-  switch (state) {
-    case WriterState::kQuiet:
-      return "quiet";
-    case WriterState::kDamaged:
-      return "damaged";
-    case WriterState::kWrites:
-      return "writes";
-    case WriterState::kEnded:
-      return "ended";
-  }
-  return "";
+  static constexpr std::array<std::string_view, kWriterStates> kNames = {"quiet", "damaged", "writes", "ended"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 size_t Count(const LiveRun& live, WriterState state) { return live.ranks_in[static_cast<size_t>(state)]; }

@@ -17,7 +17,6 @@
 #include "cli/report/kernel_name.h"
 #include "cli/report/picture_data.h"
 #include "cli/text/units.h"
-#include "cli/words/graph_breaks.h"
 #include "cli/words/opening.h"
 #include "cli/words/words.h"
 
@@ -169,24 +168,10 @@ bool Says(const Report& report, By by, const std::vector<Row>& rows, const Colum
   return true;
 }
 
-const char* ByTitle(By by) {
-  switch (by) {
-    case By::kModel:
-      return "By model";
-    case By::kPhase:
-      return "By phase";
-    case By::kLayer:
-      return "By layer";
-    case By::kOp:
-      return "By operator";
-    case By::kKernel:
-      return "By kernel";
-    case By::kClass:
-      return "By class of layers";
-    case By::kSource:
-      return "By line of the program";
-  }
-  return "";
+std::string_view ByTitle(By by) {
+  static constexpr std::string_view kTitles[] = {
+      "By model", "By phase", "By layer", "By operator", "By kernel", "By line of the program", "By class of layers"};
+  return kTitles[static_cast<size_t>(by)];
 }
 
 std::string ProgramLine(const Report& report) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "absl/strings/str_join.h"
+
 namespace rfinject::cli {
 namespace {
 
@@ -67,9 +69,8 @@ const GlossaryEntry* FindWord(std::string_view word) {
 }
 
 std::string GlossaryWords() {
-  std::string words;
-  for (const GlossaryEntry& entry : kGlossary) words += (words.empty() ? "" : ", ") + std::string(entry.word);
-  return words;
+  return absl::StrJoin(kGlossary, ", ",
+                       [](std::string* out, const GlossaryEntry& entry) { out->append(entry.word); });
 }
 
 }  // namespace rfinject::cli

@@ -37,8 +37,10 @@ std::string PhaseShares(const Report& report) {
   return text;
 }
 
+}  // namespace
+
 // The words that each begins with are those that tell our own tables from other files (own_output.cc).
-std::string Begin(const Report& report) {
+std::string SourceText(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kEstimated:
       return "ESTIMATED on " + report.run.estimated_gpu;
@@ -54,8 +56,6 @@ std::string Begin(const Report& report) {
   return "Nothing was measured: no counters";
 }
 
-}  // namespace
-
 std::string EndText(const Report& report) {
   if (report.unfinished == 0) return {};
   if (report.process_count <= 1) return ", of a trace without its end";
@@ -63,7 +63,7 @@ std::string EndText(const Report& report) {
 }
 
 std::string CostText(const Report& report, std::string_view of) {
-  std::string line = Begin(report) + std::string(of) + ": ";
+  std::string line = SourceText(report) + std::string(of) + ": ";
   if (report.total.time_ns() <= 0) return line + "no kernel has a time";
   const std::string_view what = report.steps == 0   ? "all that was recorded"
                                 : report.validation ? "a batch of validation"
@@ -135,7 +135,7 @@ std::string NothingText(const Report& report) {
     return begin + (report.unfinished > 0 ? "no step has ended yet, or the program was killed before one did"
                                           : "no step ended" + remedy);
   }
-  return begin + "no kernel ran in " + Grouped(report.steps) + (report.steps == 1 ? " step" : " steps") + remedy;
+  return begin + "no kernel ran in " + Counted(report.steps, "step", "steps") + remedy;
 }
 
 std::string NothingText(std::span<const Report> reports) {
@@ -348,9 +348,7 @@ std::string AdviceLacks(const Advice& advice) {
     std::string reason(info.lacking.empty() ? info.meaning : info.lacking);
     if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
   }
-  std::string text;
-  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
-  return text;
+  return absl::StrJoin(reasons, "; ");
 }
 
 }  // namespace rfinject::cli
