@@ -25,7 +25,7 @@ class Writer {
 
   // `most_rows` is of the section's table.
   void Write(const Section& section, size_t most_rows) {
-    if (section.heading.empty() && section.lead.empty() && !section.table && section.notes.empty()) return;
+    if (!section.HasText()) return;
     if (!first_) out_ << '\n';
     first_ = false;
     if (!section.heading.empty()) Write({.text = section.heading, .tone = Tone::kStrong});

@@ -18,6 +18,14 @@ std::string NumberText(double value) {
   return {text, result.ptr};
 }
 
+std::string ExactText(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* count = std::get_if<uint64_t>(&cell)) return std::to_string(*count);
+  if (const auto* number = std::get_if<double>(&cell)) return NumberText(*number);
+  const auto* yes = std::get_if<bool>(&cell);
+  return yes == nullptr ? "" : *yes ? "true" : "false";
+}
+
 std::string TableText(const ColumnInfo& column, const TableLook& look, const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell)) return look.row_only ? "" : "-";
   if (const auto* text = std::get_if<std::string>(&cell)) {

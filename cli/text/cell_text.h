@@ -15,6 +15,9 @@ namespace rfinject::cli {
 // finite.
 std::string NumberText(double value);
 
+// Returns the cell as machines read it; empty for nothing, and for a number that is not finite.
+std::string ExactText(const Cell& cell);
+
 // Returns the cell as a table shows it: "1.2 ms", "45 %", "-" for nothing.
 std::string TableText(const ColumnInfo& column, const TableLook& look, const Cell& cell);
 
