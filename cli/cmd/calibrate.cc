@@ -32,7 +32,6 @@
 #include "cli/model/probes.h"
 #include "cli/report/machine.h"
 #include "cli/text/grid.h"
-#include "cli/text/units.h"
 
 namespace rfinject::cli {
 namespace {

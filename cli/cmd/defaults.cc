@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
-#include "cli/cmd/launch.h"
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/user_file.h"
 
@@ -131,22 +130,17 @@ absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const 
 }
 
 absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles() {
-  struct Place {
-    std::string path;
-    bool of_folder;
-  };
-  std::vector<Place> places = {{".rfinject.toml", true}, {UserConfig(), false}};
+  // Path, and whether it is the file in the working folder.
+  std::vector<std::pair<std::string, bool>> places = {{".rfinject.toml", true}, {UserConfig(), false}};
   if (const char* named = std::getenv("RFINJECT_CONFIG"); named != nullptr) places = {{named, false}};
   std::vector<DefaultsFile> files;
-  for (const Place& place : places) {
-    DefaultsFile file;
-    file.path = place.path;
-    if (place.path.empty()) continue;
-    const UserFile found = ReadUserFile(place.path, kMostKib, WhoseFile::kOwn);
+  for (const auto& [path, of_folder] : places) {
+    if (path.empty()) continue;
+    const UserFile found = ReadUserFile(path, kMostKib, WhoseFile::kOwn);
     if (!found.exists) continue;
-    file.ignored = found.ignored;
+    DefaultsFile file{.path = path, .ignored = found.ignored};
     if (file.ignored.empty()) {
-      absl::StatusOr<std::vector<Default>> defaults = ParseDefaults(found.text, place.path, place.of_folder);
+      absl::StatusOr<std::vector<Default>> defaults = ParseDefaults(found.text, path, of_folder);
       if (!defaults.ok()) return defaults.status();
       file.defaults = *std::move(defaults);
     }

@@ -1,8 +1,5 @@
 #include "cli/report/diff.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <sstream>

@@ -1,11 +1,8 @@
 // `rfinject doctor`: tries what `run` needs, one thing a line, each with the line that mends it.
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>

@@ -1,7 +1,5 @@
 #include "cli/trace/dump.h"
 
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // `rfinject help` and `rfinject version`, which `-h` and `--version` are, too.
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "cli/cmd/options.h"
@@ -15,7 +14,6 @@
 #include "cli/import/formats.h"
 #include "cli/report/run_list.h"
 #include "cli/text/code_points.h"
-#include "cli/text/grid.h"
 #include "cli/text/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/identity.h"

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,7 +68,7 @@ struct ReportArguments {
   Limits limits;
   bool strict = false;
   std::vector<std::string> strict_alarms;  // none: all
-  std::string output, theory;
+  std::string theory;
 };
 
 // Which rows are meant, and how they are folded.
@@ -103,7 +102,6 @@ void ReadRows(const ParsedOptions& parsed, OptionReader* reader, ReportArguments
 absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   ReportArguments given;
-  given.output = parsed.Value("output");
   given.theory = parsed.Value("theory");
   ReadRows(parsed, &reader, &given);
   given.format = reader.FormatOption();
@@ -233,7 +231,7 @@ int ReportMain(const ParsedOptions& parsed) {
     inputs.push_back(given->theory);
   }
   TextOutput destination;
-  if (!Succeeded(destination.Open(given->output, ReplaceOf(parsed, inputs)))) return 1;
+  if (!Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, inputs)))) return 1;
   LoadedRuns loaded = LoadRuns(paths, every_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);
   if (loaded.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to report");

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"

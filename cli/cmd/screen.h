@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <termios.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>

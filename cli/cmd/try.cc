@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -20,7 +19,6 @@
 #include "absl/time/clock.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
-#include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/text_output.h"

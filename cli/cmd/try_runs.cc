@@ -1,15 +1,10 @@
 #include "cli/cmd/try_runs.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <map>
 
 #include "absl/status/status.h"
@@ -24,7 +19,6 @@
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/memory.h"
-#include "cli/text/units.h"
 
 namespace rfinject::cli {
 namespace {

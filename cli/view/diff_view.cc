@@ -3,14 +3,12 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "cli/picture/diff_picture.h"
 #include "cli/text/units.h"
 #include "cli/view/compare_views.h"

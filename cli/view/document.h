@@ -19,7 +19,7 @@
 
 #include "cli/picture/picture.h"
 #include "cli/report/report.h"
-#include "cli/text/cell_text.h"
+#include "cli/text/grid.h"
 #include "cli/text/row_set.h"
 #include "cli/view/data.h"
 

@@ -84,11 +84,10 @@ std::string QuietText(const LiveRun& live) {
 
 std::string RanksTitle(const LiveRun& live) {
   std::string title = "Ranks: " + Grouped(live.ranks.size());
-  const char* separator = ", ";
   for (const WriterState state :
        {WriterState::kWrites, WriterState::kEnded, WriterState::kQuiet, WriterState::kDamaged}) {
     if (Count(live, state) == 0) continue;
-    title += separator + Grouped(Count(live, state)) + " " + std::string(StateName(state));
+    title += ", " + Grouped(Count(live, state)) + " " + std::string(StateName(state));
   }
   return title;
 }

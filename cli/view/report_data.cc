@@ -1,6 +1,5 @@
 // The JSON of a report, schema rfinject.report/1: an interface that only grows. Units are in the names. What has no
 // value is null.
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>

@@ -122,11 +122,6 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
   return {};
 }
 
-template <typename Holds>
-bool AnyRow(const std::vector<Row>& rows, Holds holds) {
-  return std::any_of(rows.begin(), rows.end(), holds);
-}
-
 // One row that no Report holds, with all columns. `report` must outlive it.
 RowSet SingleRow(const Report& report, Row row) {
   RowSet set;
@@ -157,13 +152,13 @@ bool Says(const Report& report, By by, const std::vector<Row>& rows, const Colum
   if (column.name == "usual_time_per_step_ns" || column.name == "measured_over_usual") {
     return report.total[Quantity::kUsualTime] > 0;
   }
-  if (column.name == "time_ci95_relative") {
-    return AnyRow(rows, [](const Row& row) { return HasInterval(row.time.trust); });
-  }
+  const auto any = [&rows](auto holds) {
+    return std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return holds(row.time.trust); });
+  };
+  if (column.name == "time_ci95_relative") return any(HasInterval);
   // That an interval is by step need not be said on every line; why there is none, or not as good a one, must.
   if (column.name == "time_interval") {
-    return AnyRow(rows,
-                  [](const Row& row) { return row.time.trust != Trust::kNone && row.time.trust != Trust::kByStep; });
+    return any([](Trust trust) { return trust != Trust::kNone && trust != Trust::kByStep; });
   }
   return true;
 }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {

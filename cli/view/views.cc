@@ -1,7 +1,6 @@
 #include "cli/view/views.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "cli/report/column.h"
@@ -10,7 +9,6 @@
 #include "cli/report/run_list.h"
 #include "cli/report/sweep.h"
 #include "cli/report/waits.h"
-#include "cli/text/units.h"
 #include "cli/view/compare_views.h"
 #include "cli/view/page.h"
 #include "cli/view/run_views.h"

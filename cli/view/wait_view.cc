@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/report.h"
 #include "cli/text/units.h"
 #include "cli/view/run_views.h"
 

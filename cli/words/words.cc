@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/report/kernel_name.h"
 #include "cli/report/launch_waits.h"

@@ -15,7 +15,6 @@
 #include "absl/strings/escaping.h"
 #include "cli/format/html/page_columns.h"
 #include "cli/picture/mark_shape.h"
-#include "cli/picture/names.h"
 #include "cli/picture/svg.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
