@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +30,6 @@
 #include "cli/cmd/user_calibration.h"
 #include "cli/model/probes.h"
 #include "cli/report/machine.h"
-#include "cli/text/grid.h"
 
 namespace rfinject::cli {
 namespace {
@@ -176,25 +174,16 @@ std::string OwnLines(const Gpu& gpu, const std::vector<FittedParameter>& fitted,
   return text;
 }
 
-std::string Milliseconds(double seconds) { return absl::StrFormat("%.3f", seconds * 1e3); }
-
 void PrintTimes(const Gpu& gpu, const std::vector<Probe>& probes, const std::vector<double>& seconds,
                 const Calibration& before, const Calibration& after) {
+  constexpr double kMsPerS = 1e3;
   const ExpectedTimes model_before(gpu, before), model_after(gpu, after);
-  TextGrid grid;
-  grid.mark = "";
-  grid.columns = {{.title = "operator; times in ms", .width = 44, .left = true},
-                  {.title = "measured", .width = 9},
-                  {.title = "expected", .width = 9},
-                  {.title = "now", .width = 9}};
+  Print(absl::StrFormat("%-44s %9s %9s %9s\n", "operator; times in ms", "measured", "expected", "now"));
   for (size_t i = 0; i < probes.size(); ++i) {
-    grid.lines.push_back(
-        {{probes[i].title, Milliseconds(seconds[i]), Milliseconds(model_before.Of(probes[i].op).expected_s),
-          Milliseconds(model_after.Of(probes[i].op).expected_s)}});
+    Print(absl::StrFormat("%-44s %9.3f %9.3f %9.3f\n", probes[i].title, seconds[i] * kMsPerS,
+                          model_before.Of(probes[i].op).expected_s * kMsPerS,
+                          model_after.Of(probes[i].op).expected_s * kMsPerS));
   }
-  std::ostringstream text;
-  WriteGrid(grid, kAnyWidth, /*color=*/false, text);
-  Print(std::move(text).str());
 }
 
 // Makes the folders above `path`, for the user alone.

@@ -1,7 +1,6 @@
 #include "cli/cmd/defaults.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -10,8 +9,10 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/user_file.h"
@@ -75,11 +76,7 @@ absl::Status AddDefault(const std::string& path, const Command& command, std::st
 bool Launches(std::string_view verb) { return verb == "run" || verb == "env"; }
 
 std::string InCapitals(std::string_view name) {
-  std::string capitals;
-  for (const char c : name) {
-    capitals += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  return capitals;
+  return absl::StrReplaceAll(absl::AsciiStrToUpper(std::string(name)), {{"-", "_"}});
 }
 
 absl::Status ApplyVariables(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed,

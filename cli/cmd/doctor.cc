@@ -6,9 +6,11 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/defaults.h"
@@ -20,7 +22,6 @@
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/text/code_points.h"
-#include "cli/text/grid.h"
 #include "cli/text/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/read.h"
@@ -55,15 +56,9 @@ class Findings {
  public:
   void Add(Verdict verdict, const std::string& what, const std::string& text, const std::string& remedy = {}) {
     static constexpr const char* kMarks[] = {"ok", "note", "BAD"};
-    TextGrid grid;
-    grid.mark = "";
-    grid.head = false;
-    grid.columns = {{.width = 4, .left = true}, {.width = 9, .left = true, .gap = 2}, {.left = true}};
-    grid.lines = {{{kMarks[static_cast<size_t>(verdict)], what, text}}};
-    std::ostringstream line;
-    WriteGrid(grid, kAnyWidth, /*color=*/false, line);
-    if (!remedy.empty()) line << "                mend it: " << PrintableText(remedy) << '\n';
-    Print(std::move(line).str());
+    const std::string line = absl::StrFormat("%-4s  %-9s %s", kMarks[static_cast<size_t>(verdict)], what, text);
+    Print(absl::StrCat(absl::StripTrailingAsciiWhitespace(PrintableText(line)), "\n"));
+    if (!remedy.empty()) Print("                mend it: " + PrintableText(remedy) + "\n");
     FinishOutput(0);  // each finding takes a while, and is shown when it is there
     bad_ = bad_ || verdict == Verdict::kBad;
   }

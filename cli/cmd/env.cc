@@ -1,5 +1,6 @@
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
@@ -19,9 +20,7 @@ constexpr std::string_view kEnvUsage =
 std::string Quoted(const std::string& text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:%@,}";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
+  return "'" + absl::StrReplaceAll(text, {{"'", "'\\''"}}) + "'";
 }
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/load.h"
@@ -92,8 +93,7 @@ VerbHelp ImportHelp() {
         "rfinject import FORMAT [options] FILE|FOLDER... -o TRACE\n\n"
         "Makes a trace of what other profilers wrote, one run a file. FORMAT is one of\n";
     for (const ImportFormat& format : ImportFormats()) {
-      absl::StrAppend(&text, "  ", std::string(format.name), std::string(6 - format.name.size(), ' '),
-                      std::string(format.what), "\n");
+      absl::StrAppendFormat(&text, "  %-6s%s\n", format.name, format.what);
     }
     return text +
            "The model, and the GPU where a file does not tell, are taken from its name, resnet18_v100.csv, "

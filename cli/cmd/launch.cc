@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gpus/gpus.h"
 
@@ -60,11 +63,9 @@ bool IsReadableFile(const std::string& path) {
 }
 
 std::string Resolved(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return path;
-  std::string result = real;
-  std::free(real);
-  return result;
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
 }
 
 // Whether an output pattern without a slash at its end is a folder all the same: "out", which is not there or is one,
@@ -227,17 +228,10 @@ std::string PrependPreload(const std::string& library, const std::string& existi
 }
 
 std::string AbsolutePattern(const std::string& pattern) {
-  if (!pattern.empty() && pattern[0] == '/') return pattern;
-  char* here = ::getcwd(nullptr, 0);
-  if (here == nullptr) return pattern;
-  std::string result;
-  for (const char* c = here; *c != '\0'; ++c) {
-    result += *c;
-    if (*c == '%') result += '%';
-  }
-  std::free(here);
-  if (result.back() != '/') result += '/';
-  return result + pattern;
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  if (pattern.starts_with('/') || error) return pattern;
+  return absl::StrCat(absl::StrReplaceAll(here, {{"%", "%%"}}), here.ends_with('/') ? "" : "/", pattern);
 }
 
 std::string PatternFolder(const std::string& pattern) {

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
@@ -59,9 +60,7 @@ double RequiredShare(std::string_view text) {
 
 int PrintList() {
   for (const ShippedChange& change : ShippedChanges()) {
-    Print(absl::StrCat(std::string(change.name),
-                       std::string(change.name.size() < 20 ? 20 - change.name.size() : 1, ' '), change.title, "\n",
-                       std::string(20, ' '), "write: ", change.write, "\n"));
+    Print(absl::StrFormat("%-19s %s\n%20swrite: %s\n", change.name, change.title, "", change.write));
   }
   return FinishOutput(0);
 }

@@ -149,20 +149,16 @@ std::string NothingText(std::span<const Report> reports) {
 std::string LimitText(const Report& report) {
   const Headline& headline = report.headline;
   const Derived& derived = report.total_derived;
-  struct Part {
-    double share;
-    std::string_view name;
-  };
-  std::array<Part, 5> parts = {{{headline.launch_share, "launching"},
-                                {headline.memory_share, "memory bandwidth"},
-                                {headline.compute_share, "arithmetic"},
-                                {headline.pcie_share, "PCIe"},
-                                {headline.nvlink_share, "NVLink"}}};
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.share > b.share; });
+  std::array<std::pair<double, std::string_view>, 5> parts = {{{headline.launch_share, "launching"},
+                                                               {headline.memory_share, "memory bandwidth"},
+                                                               {headline.compute_share, "arithmetic"},
+                                                               {headline.pcie_share, "PCIe"},
+                                                               {headline.nvlink_share, "NVLink"}}};
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string line;
-  for (const Part& part : parts) {
-    if (part.share < kWorthAWord) continue;
-    line += (line.empty() ? "Held back by " : ", ") + std::string(part.name) + " " + Percent(part.share);
+  for (const auto& [share, name] : parts) {
+    if (share < kWorthAWord) continue;
+    line += (line.empty() ? "Held back by " : ", ") + std::string(name) + " " + Percent(share);
   }
   if (line.empty()) {
     if (report.total.time_ns() <= 0 || !report.machine.name.empty()) return {};
