@@ -31,17 +31,9 @@ constexpr std::string_view kExplainUsage =
 constexpr int kMarkdownWidth = 120;
 
 std::string_view UnitOf(const ColumnInfo& column) {
-  switch (column.kind) {
-    case Kind::kText:
-      return "text";
-    case Kind::kCount:
-      return "count";
-    case Kind::kShare:
-      return "share of 1";
-    case Kind::kUnit:
-    case Kind::kPlain:
-      break;
-  }
+  if (column.kind == Kind::kText) return "text";
+  if (column.kind == Kind::kCount) return "count";
+  if (column.kind == Kind::kShare) return "share of 1";
   return column.unit.empty() ? "ratio" : column.unit;
 }
 

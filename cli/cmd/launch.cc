@@ -1,7 +1,6 @@
 #include "cli/cmd/launch.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,9 +89,8 @@ std::string FindLibrary(std::string* tried) {
     *tried = named + " (RFINJECT_LIBRARY)";
     return {};
   }
-  std::string self(PATH_MAX, '\0');
-  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size());
-  self.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  std::error_code error;
+  std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (self.empty()) {  // there is no /proc, as in a bare chroot
     const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
     if (started != nullptr) self = Resolved(started);

@@ -370,9 +370,8 @@ std::vector<WantedChange> BestOf(const std::vector<Variant>& variants) {
 
 Variant VariantOf(std::vector<WantedChange> changes) {
   Variant variant;
-  for (const WantedChange& change : changes) {
-    absl::StrAppend(&variant.trial.name, variant.trial.name.empty() ? "" : " + ", change.name);
-  }
+  variant.trial.name =
+      absl::StrJoin(changes, " + ", [](std::string* out, const WantedChange& change) { out->append(change.name); });
   if (changes.size() == 1) variant.trial.write = changes.front().write;
   variant.trial.changes = changes.size();
   variant.changes = std::move(changes);

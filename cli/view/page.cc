@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "cli/picture/names.h"
 #include "cli/report/picture_data.h"
 #include "cli/text/units.h"
@@ -44,9 +45,7 @@ std::string ProcessText(const ProcessInfo& process) {
   part("driver ", process.driver_version);
   part("rfinject ", process.rfinject_version);
   part("job ", process.job_id);
-  std::string command;
-  for (const std::string& word : process.argv) command += (command.empty() ? "" : " ") + word;
-  part("", command);
+  part("", absl::StrJoin(process.argv, " "));
   return text;
 }
 
