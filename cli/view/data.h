@@ -35,8 +35,8 @@ class Data {
   Data(Cell cell) : value_(std::move(cell)) {}    // NOLINT(google-explicit-constructor)
   Data(RowSet rows) : value_(std::move(rows)) {}  // NOLINT(google-explicit-constructor)
   template <std::convertible_to<std::string_view> Text>
-  Data(const Text& text)
-      : value_(Cell{std::string(std::string_view(text))}) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Data(const Text& text) : value_(Cell{std::string(std::string_view(text))}) {}
 
   static Data Object(bool one_line = false) { return Data(Value(Members{{}, one_line})); }
   static Data List() { return Data(Value(Items{})); }
