@@ -13,7 +13,8 @@
 namespace rfinject::cli {
 
 std::string UserConfigFolder() {
-  const std::string folder = Variable("XDG_CONFIG_HOME"), home = Variable("HOME");
+  std::string folder = Variable("XDG_CONFIG_HOME");
+  const std::string home = Variable("HOME");
   if (folder.starts_with('/')) return folder;
   return home.starts_with('/') ? home + "/.config" : "";
 }
