@@ -18,12 +18,9 @@ int Main(int argc, char** argv) {
     return 2;
   }
   const std::string_view first = all[0];
-  if (first == "-h" || first == "--help") return HelpMain({});
-  if (first == "--version") return VersionMain({});
-  for (const Command& command : AllCommands()) {
-    if (first == command.name) return command.run(all.subspan(1));
-  }
-  return RunProgram(all);
+  if (first == "-h" || first == "--help") return RunVerb("help", {});
+  if (first == "--version") return RunVerb("version", {});
+  return FindCommand(first) != nullptr ? RunVerb(first, all.subspan(1)) : RunVerb("run", all);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ VerbHelp AdviseHelp() {
   return {
       kAdviseUsage,
       {FormatOption(/*pictures=*/false),
-       {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
+       kOutputOption,
        kForceOption,
        kRawOption,
        kWidthOption,
@@ -45,9 +45,7 @@ VerbHelp AdviseHelp() {
       kFiles};
 }
 
-int AdviseMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("advise", AdviseHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int AdviseMain(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   const Format* const format = reader.FormatOption(/*pictures=*/false);
   const WriteOptions writing = reader.Writing(format);
@@ -55,11 +53,8 @@ int AdviseMain(Arguments arguments) {
   const Calibration calibration = reader.CalibrationOption();
   if (parsed.Has("yes") && !parsed.Has("try")) reader.Refuse("--yes is for --try");
   if (!reader.ok()) return Refused("advise", reader.status());
-  std::vector<std::string> paths = PathsOf(parsed.words);
-  if (paths.empty()) {
-    paths = {NewestRunHere("advise")};
-    if (paths.front().empty()) return 2;
-  }
+  const std::vector<std::string> paths = PathsOrNewestRun("advise", parsed);
+  if (paths.empty()) return 2;
   TextOutput destination;
   if (!parsed.Has("try") && !Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, paths)))) return 1;
   const LoadedRuns loaded = LoadRuns(paths, FolderMeans::kNewestRun);

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/cmd/commands.h"
-#include "cli/cmd/shared_options.h"
 #include "cli/cmd/streams.h"
-#include "cli/cmd/try_changes.h"
 #include "cli/report/run_list.h"
 #include "proto/wire/vocabulary.h"
 
@@ -53,8 +53,10 @@ bool Agrees() {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-}  // namespace
-
+// The words behind `rfinject` that try what the advice of the largest run that is no validation names: `try`, the
+// options, the changes, the program. Rules that no pair of programs has shown to be right count with `all` only.
+// NotFound: no rule that holds names a change. FailedPrecondition: the trace does not say how to start the program
+// again. The message is a line for the user.
 absl::StatusOr<std::vector<std::string>> TryWords(std::span<const Report> reports, bool all) {
   const Report* const report = MainRun(reports);
   if (report == nullptr) return absl::NotFoundError("there is nothing to advise on");
@@ -83,6 +85,8 @@ absl::StatusOr<std::vector<std::string>> TryWords(std::span<const Report> report
   return words;
 }
 
+}  // namespace
+
 int TryAdvice(std::span<const Report> reports, const ParsedOptions& parsed) {
   absl::StatusOr<std::vector<std::string>> words = TryWords(reports, parsed.Has("all"));
   if (!words.ok()) {
@@ -105,7 +109,7 @@ int TryAdvice(std::span<const Report> reports, const ParsedOptions& parsed) {
   }
   std::vector<char*> arguments;
   for (size_t i = 1; i < words->size(); ++i) arguments.push_back((*words)[i].data());
-  return TryMain(arguments);
+  return RunVerb("try", arguments);
 }
 
 }  // namespace rfinject::cli

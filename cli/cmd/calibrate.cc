@@ -10,16 +10,15 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/cmd/commands.h"
@@ -30,8 +29,6 @@
 #include "cli/cmd/user_calibration.h"
 #include "cli/model/probes.h"
 #include "cli/report/machine.h"
-#include "cli/text/grid.h"
-#include "cli/text/units.h"
 
 namespace rfinject::cli {
 namespace {
@@ -42,12 +39,6 @@ constexpr std::string_view kCalibrateUsage =
     "minute, and writes what the GPU reaches to ~/.config/rfinject/calibration.csv. From then on the expected times\n"
     "of --estimate for this kind of GPU are made with it, and reports say so. Other GPUs in the file stay.\n"
     "CUDA_VISIBLE_DEVICES chooses among several. Nothing else should use the GPU meanwhile.";
-
-constexpr Option kCalibrateOptions[] = {
-    {"python", 0, "PYTHON", "the interpreter whose torch is used; default python3", kPrograms},
-    {"output", 'o', "FILE", "write there; --calibration FILE then names it to other verbs. Created 0600", kFiles},
-    kForceOption,
-};
 
 // It becomes the first argument of the user's Python after -c.
 constexpr const char* kProgram =
@@ -78,30 +69,15 @@ std::optional<double> NumberOf(std::string_view text) {
   return value;
 }
 
-std::vector<std::string_view> PartsOf(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
-std::string LastLine(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  return std::string(text.substr(text.rfind('\n') + 1));
-}
-
 // The program is ours, but the torch that it runs in is not: what it prints is checked like any other input.
-absl::StatusOr<Times> ReadTimes(std::string_view output, size_t probes) {
+absl::StatusOr<Times> ReadTimes(const std::string& output, size_t probes) {
   Times times;
   times.seconds.resize(probes);
   times.spreads.resize(probes);
   bool whole = false;
-  for (const std::string_view line : PartsOf(output, '\n')) {
-    const std::vector<std::string_view> words = PartsOf(line, '\t');
-    const std::string second(words.size() > 1 ? words[1] : "");
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(output, '\n'))) {
+    const std::vector<std::string> words = absl::StrSplit(line, '\t');
+    const std::string second = words.size() > 1 ? words[1] : "";
     if (words[0] == "error") return absl::FailedPreconditionError(second);
     if (words[0] == "device") times.device = second;
     if (words[0] == "torch") times.torch = second;
@@ -113,7 +89,7 @@ absl::StatusOr<Times> ReadTimes(std::string_view output, size_t probes) {
     uint64_t probe = 0;
     const std::optional<double> seconds = NumberOf(words[2]), spread = NumberOf(words[3]);
     if (!ParseNumber(second, &probe) || probe >= probes || !seconds || !(*seconds > 0) || !spread) {
-      return absl::DataLossError(absl::StrCat("torch's events gave no time: '", std::string(line), "'"));
+      return absl::DataLossError(absl::StrCat("torch's events gave no time: '", line, "'"));
     }
     times.seconds[probe] = *seconds;
     times.spreads[probe] = *spread;
@@ -178,12 +154,11 @@ std::string ProvenanceOf(const Times& times, const Gpu& gpu) {
 }
 
 // The lines of `text` that hold other GPUs' values, as they are.
-std::string OthersLines(std::string_view text, const Gpu& gpu) {
+std::string OthersLines(const std::string& text, const Gpu& gpu) {
   std::string kept;
-  for (const std::string_view line : PartsOf(text, '\n')) {
-    const std::string_view name = line.substr(0, line.find(','));
-    if (line.empty() || line[0] == '#' || name == "gpu" || FindGpu(name) == &gpu) continue;
-    kept.append(line).append("\n");
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty()))) {
+    const std::string name = line.substr(0, line.find(','));
+    if (line[0] != '#' && name != "gpu" && FindGpu(name) != &gpu) kept += line + "\n";
   }
   return kept;
 }
@@ -198,25 +173,16 @@ std::string OwnLines(const Gpu& gpu, const std::vector<FittedParameter>& fitted,
   return text;
 }
 
-std::string Milliseconds(double seconds) { return absl::StrFormat("%.3f", seconds * 1e3); }
-
 void PrintTimes(const Gpu& gpu, const std::vector<Probe>& probes, const std::vector<double>& seconds,
                 const Calibration& before, const Calibration& after) {
+  constexpr double kMsPerS = 1e3;
   const ExpectedTimes model_before(gpu, before), model_after(gpu, after);
-  TextGrid grid;
-  grid.mark = "";
-  grid.columns = {{.title = "operator; times in ms", .right = false, .width = 44},
-                  {.title = "measured", .width = 9},
-                  {.title = "expected", .width = 9},
-                  {.title = "now", .width = 9}};
+  Print(absl::StrFormat("%-44s %9s %9s %9s\n", "operator; times in ms", "measured", "expected", "now"));
   for (size_t i = 0; i < probes.size(); ++i) {
-    grid.lines.push_back(
-        {{probes[i].title, Milliseconds(seconds[i]), Milliseconds(model_before.Of(probes[i].op).expected_s),
-          Milliseconds(model_after.Of(probes[i].op).expected_s)}});
+    Print(absl::StrFormat("%-44s %9.3f %9.3f %9.3f\n", probes[i].title, seconds[i] * kMsPerS,
+                          model_before.Of(probes[i].op).expected_s * kMsPerS,
+                          model_after.Of(probes[i].op).expected_s * kMsPerS));
   }
-  std::ostringstream text;
-  WriteGrid(grid, kAnyWidth, /*color=*/false, text);
-  Print(std::move(text).str());
 }
 
 // Makes the folders above `path`, for the user alone.
@@ -233,15 +199,17 @@ absl::Status MakeFolders(const std::string& path) {
 
 }  // namespace
 
-VerbHelp CalibrateHelp() { return {kCalibrateUsage, {std::begin(kCalibrateOptions), std::end(kCalibrateOptions)}}; }
+VerbHelp CalibrateHelp() {
+  return {
+      kCalibrateUsage,
+      {{"python", 0, "PYTHON", "the interpreter whose torch is used; default python3", kPrograms},
+       {"output", 'o', "FILE", "write there; --calibration FILE then names it to other verbs. Created 0600", kFiles},
+       kForceOption}};
+}
 
-int CalibrateMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("calibrate", CalibrateHelp(), arguments, WordPolicy::kAnywhere, &parsed)) {
-    return *code;
-  }
+int CalibrateMain(const ParsedOptions& parsed) {
   if (!parsed.words.empty()) {
-    return UsageError("calibrate", "'" + std::string(parsed.words[0]) + "' is not an option");
+    return UsageError("calibrate", "'" + parsed.words[0] + "' is not an option");
   }
   const bool named = parsed.Has("output");
   const std::string path = named ? parsed.Value("output") : UserCalibrationPath();

@@ -1,5 +1,6 @@
 #include "cli/cmd/commands.h"
 
+#include <algorithm>
 #include <array>
 
 #include "cli/cmd/options.h"
@@ -32,6 +33,25 @@ std::span<const Command> AllCommands() {
       {"version", "the version", VersionMain, VersionHelp},
   });
   return kCommands;
+}
+
+const Command* FindCommand(std::string_view name) {
+  const std::span<const Command> all = AllCommands();
+  const auto found = std::find_if(all.begin(), all.end(), [name](const Command& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> VerbNames() {
+  std::vector<std::string_view> names;
+  for (const Command& command : AllCommands()) names.push_back(command.name);
+  return names;
+}
+
+int RunVerb(std::string_view verb, Arguments arguments) {
+  const Command& command = *FindCommand(verb);
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions(verb, command.describe(), arguments, &parsed)) return *code;
+  return command.run(parsed);
 }
 
 }  // namespace rfinject::cli

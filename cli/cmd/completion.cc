@@ -21,11 +21,7 @@ constexpr std::string_view kCompletionUsage =
 
 VerbHelp CompletionHelp() { return {kCompletionUsage, {}, "bash zsh fish"}; }
 
-int CompletionMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("completion", CompletionHelp(), arguments, WordPolicy::kAnywhere, &parsed)) {
-    return *code;
-  }
+int CompletionMain(const ParsedOptions& parsed) {
   if (parsed.words.size() != 1) return UsageError("completion", "say for which shell: bash, zsh or fish");
   const std::string_view shell = parsed.words[0];
   if (shell == "bash") {

@@ -1,12 +1,11 @@
 #include "cli/cmd/completion_scripts.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
 #include "gpus/gpus.h"
@@ -40,22 +39,7 @@ std::vector<std::string> NamesOf(const Option& option) {
   return names;
 }
 
-std::string VerbNames() {
-  return absl::StrJoin(AllCommands(), " ",
-                       [](std::string* out, const Command& command) { out->append(command.name); });
-}
-
-// `text` with each of these characters replaced.
-std::string Replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> by) {
-  std::string result;
-  for (const char c : text) {
-    const auto* found = std::find_if(by.begin(), by.end(), [c](const auto& one) { return one.first == c; });
-    result += found != by.end() ? std::string(found->second) : std::string(1, c);
-  }
-  return result;
-}
-
-std::string SingleQuoted(std::string_view text) { return "'" + Replaced(text, {{'\'', "'\\''"}}) + "'"; }
+std::string SingleQuoted(const std::string& text) { return "'" + absl::StrReplaceAll(text, {{"'", "'\\''"}}) + "'"; }
 
 // The first clause of a help, on one line: what there is room for beside an offer.
 std::string Brief(std::string_view help) {
@@ -63,7 +47,7 @@ std::string Brief(std::string_view help) {
   for (const std::string_view stop : {"; ", ": ", ". ", " (", ", or", ";\n", ":\n", ".\n"}) {
     end = std::min(end, help.find(stop));
   }
-  return Replaced(help.substr(0, end), {{'\n', " "}});
+  return absl::StrReplaceAll(std::string(help.substr(0, end)), {{"\n", " "}});
 }
 
 // Reads words as bash has split them, and fills COMPREPLY. The functions that it calls come from the table.
@@ -186,7 +170,7 @@ std::string ZshAction(std::string_view choices) {
 
 // A help where a colon and brackets have a meaning.
 std::string ZshText(std::string_view help) {
-  return Replaced(Brief(help), {{'[', "("}, {']', ")"}, {':', "\\:"}, {'\'', "'\\''"}, {'`', ""}});
+  return absl::StrReplaceAll(Brief(help), {{"[", "("}, {"]", ")"}, {":", "\\:"}, {"'", "'\\''"}, {"`", ""}});
 }
 
 // A specification for _arguments.
@@ -239,7 +223,7 @@ std::string BashCompletion() {
     return "\n# " + comment + "\n" + head + "() {\n  case " + subject + " in\n" + cases + "  esac\n}\n";
   };
   return "# bash: what can follow `rfinject`. `rfinject completion bash` prints this file.\n_rfinject_verbs='" +
-         VerbNames() +
+         std::string(ChoicesOf(VerbNames())) +
          "'\n# A command line without a verb has this one.\n_rfinject_implied=" + std::string(kImplied) + "\n" +
          function("The options of the verb $1.", "_rfinject_options", "$1", options) +
          function("Those of them that take the next word.", "_rfinject_valued", "$1", valued) +
@@ -273,7 +257,8 @@ std::string FishCompletion() {
   std::string text =
       "# fish: what can follow `rfinject`. `rfinject completion fish` prints this file.\n"
       "set -g __rfinject_verbs " +
-      VerbNames() + "\nset -g __rfinject_implied " + std::string(kImplied) + "\n" + std::string(kFish);
+      std::string(ChoicesOf(VerbNames())) + "\nset -g __rfinject_implied " + std::string(kImplied) + "\n" +
+      std::string(kFish);
   for (const Command& command : AllCommands()) {
     const std::string verb(command.name);
     text += "complete -c rfinject -n __rfinject_no_word_yet -a " + verb + " -d " + SingleQuoted(Brief(command.help)) +

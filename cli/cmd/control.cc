@@ -1,6 +1,5 @@
 // `rfinject control`: starts and stops the measuring of a job that runs, by a file beside each of its traces
 // (collector/record/control_file.h has the other side).
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,11 +9,12 @@
 #include <array>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,11 +54,12 @@ std::string ProcFolder(pid_t pid) { return absl::StrCat("/proc/", pid); }
 // Numbers among the names in a folder of /proc.
 std::vector<pid_t> NumbersIn(const std::string& folder) {
   std::vector<pid_t> numbers;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
-  if (open == nullptr) return numbers;
-  while (const dirent* entry = ::readdir(open.get())) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     uint64_t number = 0;
-    if (ParseNumber(entry->d_name, &number) && number <= INT_MAX) numbers.push_back(static_cast<pid_t>(number));
+    if (ParseNumber(it->path().filename().string(), &number) && number <= INT_MAX) {
+      numbers.push_back(static_cast<pid_t>(number));
+    }
   }
   return numbers;
 }
@@ -97,10 +98,9 @@ void AddTraces(pid_t pid, std::vector<Job>* jobs) {
     if (::lstat(link.c_str(), &how) != 0 || (how.st_mode & S_IWUSR) == 0) continue;
     if (::stat(link.c_str(), &what) != 0 || !S_ISREG(what.st_mode) || what.st_nlink == 0 || !IsTraceFile(link))
       continue;
-    char target[PATH_MAX];
-    const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
-    if (size <= 0 || static_cast<size_t>(size) == sizeof target || target[0] != '/') continue;
-    const std::string trace(target, static_cast<size_t>(size));
+    std::error_code error;
+    const std::string trace = std::filesystem::read_symlink(link, error).string();
+    if (error || !trace.starts_with('/')) continue;
     jobs->push_back({pid, trace, ProcFolder(pid) + "/root" + trace, what.st_uid});
   }
 }
@@ -152,21 +152,15 @@ void PrintStatus(const Job& job) {
 
 }  // namespace
 
-VerbHelp ControlHelp() {
-  static const auto* const kWords = new std::string(ChoicesOf(kActions));
-  return {kControlUsage, {}, *kWords};
-}
+VerbHelp ControlHelp() { return {kControlUsage, {}, ChoicesOf(kActions)}; }
 
-int ControlMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("control", ControlHelp(), arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+int ControlMain(const ParsedOptions& parsed) {
   if (parsed.words.size() != 2) return UsageError("control", "two words are wanted: PID, and start, stop or status");
   uint64_t pid = 0;
   if (!ParseNumber(parsed.words[0], &pid) || pid == 0 || pid > INT_MAX) {
     return UsageError("control", absl::StrCat("'", parsed.words[0], "' is no number of a process"));
   }
-  const auto* const action = std::find(kActions.begin(), kActions.end(), std::string_view(parsed.words[1]));
+  const auto* const action = std::find(kActions.begin(), kActions.end(), parsed.words[1]);
   if (action == kActions.end()) {
     return UsageError("control", absl::StrCat("'", parsed.words[1], "': there are start, stop and status"));
   }

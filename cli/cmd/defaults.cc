@@ -1,7 +1,6 @@
 #include "cli/cmd/defaults.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -10,10 +9,11 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "cli/cmd/commands.h"
-#include "cli/cmd/launch.h"
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/user_file.h"
 
@@ -76,11 +76,7 @@ absl::Status AddDefault(const std::string& path, const Command& command, std::st
 bool Launches(std::string_view verb) { return verb == "run" || verb == "env"; }
 
 std::string InCapitals(std::string_view name) {
-  std::string capitals;
-  for (const char c : name) {
-    capitals += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  return capitals;
+  return absl::StrReplaceAll(absl::AsciiStrToUpper(std::string(name)), {{"-", "_"}});
 }
 
 absl::Status ApplyVariables(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed,
@@ -88,12 +84,11 @@ absl::Status ApplyVariables(std::string_view verb, const VerbHelp& help, ParsedO
   const char* config = std::getenv("RFINJECT_CONFIG");
   if (config != nullptr && *config == '\0') return absl::OkStatus();
   for (const Option& option : help.options) {
-    const std::string variable = VariableOf(verb, option.name);
-    const char* value = std::getenv(variable.c_str());
-    if (value == nullptr || *value == '\0' || parsed->Has(option.name)) continue;
-    if (TakesNoWord(option) && std::string_view(value) == "1") {
+    const std::string variable = VariableOf(verb, option.name), value = Variable(variable.c_str());
+    if (value.empty() || parsed->Has(option.name)) continue;
+    if (TakesNoWord(option) && value == "1") {
       parsed->values[std::string(option.name)] = "";
-    } else if (TakesNoWord(option) && std::string_view(value) == "0") {
+    } else if (TakesNoWord(option) && value == "0") {
       turned_off->insert(std::string(option.name));
     } else if (!option.value.empty()) {
       parsed->values[std::string(option.name)] = value;
@@ -117,11 +112,9 @@ absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const 
   if (!parsed) return Mistake(path, parsed.error().source(), std::string(parsed.error().description()));
   std::vector<Default> defaults;
   for (const auto& [verb, options] : parsed.table()) {
-    const auto commands = AllCommands();
     const std::string_view name = verb.str();
-    const auto command =
-        std::find_if(commands.begin(), commands.end(), [name](const Command& one) { return one.name == name; });
-    if (command == commands.end() || !options.is_table()) {
+    const Command* const command = FindCommand(name);
+    if (command == nullptr || !options.is_table()) {
       return Mistake(path, options.source(),
                      absl::StrCat("'", std::string(name), "' is no table of a verb, such as [run] or [report]"));
     }
@@ -134,22 +127,17 @@ absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const 
 }
 
 absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles() {
-  struct Place {
-    std::string path;
-    bool of_folder;
-  };
-  std::vector<Place> places = {{".rfinject.toml", true}, {UserConfig(), false}};
+  // Path, and whether it is the file in the working folder.
+  std::vector<std::pair<std::string, bool>> places = {{".rfinject.toml", true}, {UserConfig(), false}};
   if (const char* named = std::getenv("RFINJECT_CONFIG"); named != nullptr) places = {{named, false}};
   std::vector<DefaultsFile> files;
-  for (const Place& place : places) {
-    DefaultsFile file;
-    file.path = place.path;
-    if (place.path.empty()) continue;
-    const UserFile found = ReadUserFile(place.path, kMostKib, WhoseFile::kOwn);
+  for (const auto& [path, of_folder] : places) {
+    if (path.empty()) continue;
+    const UserFile found = ReadUserFile(path, kMostKib, WhoseFile::kOwn);
     if (!found.exists) continue;
-    file.ignored = found.ignored;
+    DefaultsFile file{.path = path, .ignored = found.ignored};
     if (file.ignored.empty()) {
-      absl::StatusOr<std::vector<Default>> defaults = ParseDefaults(found.text, place.path, place.of_folder);
+      absl::StatusOr<std::vector<Default>> defaults = ParseDefaults(found.text, path, of_folder);
       if (!defaults.ok()) return defaults.status();
       file.defaults = *std::move(defaults);
     }
@@ -196,8 +184,7 @@ absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOp
       if (one.verb != verb || parsed->Has(one.option) || turned_off.contains(one.option)) continue;
       const bool of_volume = one.option == "quiet" || one.option == "verbose";
       if (of_volume && volume) continue;
-      const char* variable = Launches(verb) ? std::getenv(VariableOf(verb, one.option).c_str()) : nullptr;
-      if (variable != nullptr && *variable != '\0') continue;
+      if (Launches(verb) && !Variable(VariableOf(verb, one.option).c_str()).empty()) continue;
       parsed->values[one.option] = one.value;
       parsed->defaults.insert(one.option);
     }

@@ -75,7 +75,7 @@ class Files : public ::testing::Test {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     ParsedOptions parsed;
-    EXPECT_FALSE(ParseOptions("run", RunHelp(), arguments, WordPolicy::kEndOptions, &parsed));
+    EXPECT_FALSE(ParseOptions("run", RunHelp(), arguments, &parsed));
     parsed.words.clear();
     return parsed;
   }
@@ -104,7 +104,7 @@ TEST_F(Files, VariablesGoBeforeFilesForEveryVerb) {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     ParsedOptions parsed;
-    EXPECT_EQ(ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed).value_or(0), code);
+    EXPECT_EQ(ParseOptions("report", ReportHelp(), arguments, &parsed).value_or(0), code);
     parsed.words.clear();
     return parsed;
   };
@@ -167,7 +167,7 @@ TEST_F(Files, AMistakeIsSaid) {
   char word[] = "true";
   char* words[] = {word};
   ParsedOptions parsed;
-  EXPECT_EQ(ParseOptions("run", RunHelp(), words, WordPolicy::kEndOptions, &parsed), 2);
+  EXPECT_EQ(ParseOptions("run", RunHelp(), words, &parsed), 2);
 }
 
 }  // namespace

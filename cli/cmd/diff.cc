@@ -1,10 +1,8 @@
 #include "cli/report/diff.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -42,25 +40,6 @@ constexpr std::string_view kDiffUsage =
 constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
 constexpr std::array<std::string_view, 3> kCorrections = {"fdr", "family", "none"};  // in the order of Correction
 
-std::vector<Option> DiffOptionList() {
-  return {
-      {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)", ChoicesOf(kBys)},
-      FormatOption(),
-      {"fail-if", 0, "CONDITION", "exit with 4 where it holds of the total: 'step_time>+5%'; several: with commas"},
-      {"baseline", 0, "A", "trace or folder that B is held against", kFiles},
-      {"correction", 0, "WHAT", "for many comparisons: fdr (false discovery rate, default), family, or none",
-       ChoicesOf(kCorrections)},
-      {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
-      kForceOption,
-      kLimitOption,
-      kCalibrationOption,
-      kRawOption,
-      {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
-      kWidthOption,
-      kWideOption,
-  };
-}
-
 struct DiffArguments {
   const Format* format = nullptr;
   WriteOptions writing;
@@ -84,15 +63,13 @@ absl::StatusOr<DiffArguments> Read(const ParsedOptions& parsed) {
   if (parsed.Has("fail-if") && conditions.empty()) {
     reader.Refuse("--fail-if is empty; it wants a condition such as 'step_time>+5%'");
   }
-  for (size_t begin = 0; begin < conditions.size();) {
-    const size_t end = std::min(conditions.find(',', begin), conditions.size());
-    const std::string one = conditions.substr(begin, end - begin);
+  std::istringstream each(conditions);
+  for (std::string one; std::getline(each, one, ',');) {
     if (!ParseGate(one, &given.compare.gates.emplace_back())) {
       reader.Refuse("--fail-if wants a condition such as 'step_time>+5%', of " + GateNames() + ", not '" + one + "'");
     }
-    begin = end + 1;
   }
-  given.words = PathsOf(parsed.words);
+  given.words = parsed.words;
   if (const std::string baseline = parsed.Value("baseline"); !baseline.empty()) {
     given.words.insert(given.words.begin(), baseline);
   }
@@ -128,11 +105,27 @@ absl::StatusOr<Sides> ChooseSides(const std::vector<std::string>& words) {
 
 }  // namespace
 
-VerbHelp DiffHelp() { return {kDiffUsage, DiffOptionList(), kFiles}; }
+VerbHelp DiffHelp() {
+  return {
+      kDiffUsage,
+      {{"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)", ChoicesOf(kBys)},
+       FormatOption(),
+       {"fail-if", 0, "CONDITION", "exit with 4 where it holds of the total: 'step_time>+5%'; several: with commas"},
+       {"baseline", 0, "A", "trace or folder that B is held against", kFiles},
+       {"correction", 0, "WHAT", "for many comparisons: fdr (false discovery rate, default), family, or none",
+        ChoicesOf(kCorrections)},
+       kOutputOption,
+       kForceOption,
+       kLimitOption,
+       kCalibrationOption,
+       kRawOption,
+       {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
+       kWidthOption,
+       kWideOption},
+      kFiles};
+}
 
-int DiffMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("diff", DiffHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int DiffMain(const ParsedOptions& parsed) {
   absl::StatusOr<DiffArguments> given = Read(parsed);
   if (!given.ok()) return Refused("diff", given.status());
   given->compare.calibration = &given->calibration;

@@ -1,17 +1,17 @@
 // `rfinject doctor`: tries what `run` needs, one thing a line, each with the line that mends it.
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/defaults.h"
 #include "cli/cmd/doctor_gpu.h"
@@ -22,7 +22,6 @@
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/text/code_points.h"
-#include "cli/text/grid.h"
 #include "cli/text/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/read.h"
@@ -37,8 +36,6 @@ constexpr std::string_view kDoctorUsage =
     "What works on this machine and what does not, with the line that mends it. Trains a tiny model under rfinject "
     "in a\n"
     "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.";
-
-constexpr Option kDoctorOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}};
 
 // Forward and backward in named layers, two steps of an optimizer; small enough for any machine.
 constexpr const char* kTinyTraining = R"(
@@ -59,17 +56,9 @@ class Findings {
  public:
   void Add(Verdict verdict, const std::string& what, const std::string& text, const std::string& remedy = {}) {
     static constexpr const char* kMarks[] = {"ok", "note", "BAD"};
-    TextGrid grid;
-    grid.mark = "";
-    grid.head = false;
-    grid.columns = {{.title = {}, .right = false, .width = 4},
-                    {.title = {}, .right = false, .width = 9, .gap = 2},
-                    {.title = {}, .right = false}};
-    grid.lines = {{{kMarks[static_cast<size_t>(verdict)], what, text}}};
-    std::ostringstream line;
-    WriteGrid(grid, kAnyWidth, /*color=*/false, line);
-    if (!remedy.empty()) line << "                mend it: " << PrintableText(remedy) << '\n';
-    Print(std::move(line).str());
+    const std::string line = absl::StrFormat("%-4s  %-9s %s", kMarks[static_cast<size_t>(verdict)], what, text);
+    Print(absl::StrCat(absl::StripTrailingAsciiWhitespace(PrintableText(line)), "\n"));
+    if (!remedy.empty()) Print("                mend it: " + PrintableText(remedy) + "\n");
     FinishOutput(0);  // each finding takes a while, and is shown when it is there
     bad_ = bad_ || verdict == Verdict::kBad;
   }
@@ -83,17 +72,13 @@ std::string FirstLine(const std::string& text) {
   const size_t begin = text.find_first_not_of("\n ");
   return begin == std::string::npos ? std::string() : text.substr(begin, text.find('\n', begin) - begin);
 }
-std::string LastLine(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
 
 // A folder of our own that goes away with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    const char* base = ::getenv("TMPDIR");
-    path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/rfinject-doctor-XXXXXX";
+    const std::string base = Variable("TMPDIR");
+    path_ = (base.empty() ? "/tmp" : base) + "/rfinject-doctor-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) path_.clear();
   }
   ~TemporaryFolder() {
@@ -128,10 +113,15 @@ bool CheckLibrary(Findings& findings, std::string* library) {
   return true;
 }
 
+// Runs a program without the library.
+SubprocessResult RunPlain(const std::vector<std::string>& words, int timeout_s) {
+  return RunSubprocess(words, {{"LD_PRELOAD", ""}}, timeout_s);
+}
+
 // A tiny training program under rfinject, estimated on some GPU: what attribution would reach here.
 void CheckPython(Findings& findings, const std::string& library, const std::string& python, bool chosen) {
-  const SubprocessResult version = RunSubprocess(
-      {python, "-c", "import sys; print(sys.executable, sys.version.split()[0])"}, {{"LD_PRELOAD", ""}}, 60);
+  const SubprocessResult version =
+      RunPlain({python, "-c", "import sys; print(sys.executable, sys.version.split()[0])"}, 60);
   if (version.code != 0) {
     findings.Add(
         Verdict::kBad, "python",
@@ -140,8 +130,8 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
     return;
   }
   findings.Add(Verdict::kGood, "python", FirstLine(version.output));
-  const SubprocessResult torch = RunSubprocess(
-      {python, "-c", "import torch; print(torch.__version__, torch.__file__)"}, {{"LD_PRELOAD", ""}}, 120);
+  const SubprocessResult torch =
+      RunPlain({python, "-c", "import torch; print(torch.__version__, torch.__file__)"}, 120);
   if (torch.code != 0) {
     findings.Add(chosen ? Verdict::kBad : Verdict::kNote, "torch", "this Python has none: " + LastLine(torch.errors),
                  "rfinject doctor --python /path/to/a/python/with/torch");
@@ -156,7 +146,7 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
     return;
   }
   const SubprocessResult run = RunSubprocess({python, "-c", kTinyTraining},
-                                             {{"LD_PRELOAD", PrependPreload(library, ::getenv("LD_PRELOAD"))},
+                                             {{"LD_PRELOAD", PrependPreload(library, Variable("LD_PRELOAD"))},
                                               {"RFINJECT_OUTPUT", folder.path() + "/out/"},
                                               {"RFINJECT_ESTIMATE", "A100-SXM4-40GB"},
                                               {"RFINJECT_DISABLE", ""},
@@ -164,32 +154,26 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
                                               {"RFINJECT_SKIP", ""},
                                               {"RFINJECT_KILL", ""}},
                                              180, folder.path());
-  if (run.timed_out || run.code != 0) {
-    findings.Add(Verdict::kBad, "training",
-                 run.timed_out ? "a tiny training program did not end within 3 minutes under rfinject"
-                               : "a tiny training program failed under rfinject (" + std::to_string(run.code) +
-                                     "): " + LastLine(run.errors),
-                 "run it with RFINJECT_LOG=debug and report what it says");
-    return;
+  const auto failed = [&findings](const std::string& text) {
+    findings.Add(Verdict::kBad, "training", text, "run it with RFINJECT_LOG=debug and report what it says");
+  };
+  if (run.timed_out) return failed("a tiny training program did not end within 3 minutes under rfinject");
+  if (run.code != 0) {
+    return failed("a tiny training program failed under rfinject (" + std::to_string(run.code) +
+                  "): " + LastLine(run.errors));
   }
   const absl::StatusOr<std::vector<std::string>> files = FindTraces(folder.path() + "/out");
   if (!files.ok()) {
-    findings.Add(Verdict::kBad, "training",
-                 "a tiny training program ran and wrote no trace" +
-                     (run.errors.empty() ? std::string() : ": " + LastLine(run.errors)),
-                 "run it with RFINJECT_LOG=debug and report what it says");
-    return;
+    return failed("a tiny training program ran and wrote no trace" +
+                  (run.errors.empty() ? std::string() : ": " + LastLine(run.errors)));
   }
   FileSource source;
   TraceContents contents;
   contents.status = source.Open(files->front());
   if (contents.status.ok()) contents = ReadTrace(source);
   if (!contents.status.ok() || contents.profile.runs.empty()) {
-    findings.Add(Verdict::kBad, "training",
-                 "its trace cannot be read" +
-                     (contents.status.ok() ? std::string() : ": " + std::string(contents.status.message())),
-                 "run it with RFINJECT_LOG=debug and report what it says");
-    return;
+    return failed("its trace cannot be read" +
+                  (contents.status.ok() ? std::string() : ": " + std::string(contents.status.message())));
   }
   const Run& traced = contents.profile.runs.begin()->second;
   const Report report = FoldRun(contents.profile, traced, MachineFor(traced), {});
@@ -215,7 +199,7 @@ MachineView ThisMachine() {
   MachineView machine;
   machine.environment = [](const char* name) -> const char* { return ::getenv(name); };
   machine.run = [](const std::vector<std::string>& words) -> std::optional<std::string> {
-    const SubprocessResult result = RunSubprocess(words, {{"LD_PRELOAD", ""}}, 20);
+    const SubprocessResult result = RunPlain(words, 20);
     return result.code == 0 ? std::optional(result.output) : std::nullopt;
   };
   return machine;
@@ -224,17 +208,12 @@ MachineView ThisMachine() {
 // Where a libcupti could come from, torch's own first: the process's torch decides in the end.
 std::vector<std::string> CuptiCandidates(const std::string& python) {
   const SubprocessResult wheels =
-      RunSubprocess({python, "-c",
-                     "import glob, os, sys\n"
-                     "for p in sys.path:\n"
-                     "    for f in glob.glob(os.path.join(p, 'nvidia', '*', 'lib', 'libcupti.so.*')): print(f)\n"},
-                    {{"LD_PRELOAD", ""}}, 60);
-  std::vector<std::string> candidates;
-  for (size_t at = 0; at < wheels.output.size();) {
-    const size_t end = std::min(wheels.output.find('\n', at), wheels.output.size());
-    if (end > at) candidates.push_back(wheels.output.substr(at, end - at));
-    at = end + 1;
-  }
+      RunPlain({python, "-c",
+                "import glob, os, sys\n"
+                "for p in sys.path:\n"
+                "    for f in glob.glob(os.path.join(p, 'nvidia', '*', 'lib', 'libcupti.so.*')): print(f)\n"},
+               60);
+  std::vector<std::string> candidates = absl::StrSplit(wheels.output, '\n', absl::SkipEmpty());
   std::error_code error;
   for (const char* place :
        {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu"}) {
@@ -247,10 +226,10 @@ std::vector<std::string> CuptiCandidates(const std::string& python) {
 }
 
 void CheckInjection(Findings& findings) {
-  const char* injection = ::getenv("CUDA_INJECTION64_PATH");
-  if (injection == nullptr || *injection == '\0') return;
+  const std::string injection = Variable("CUDA_INJECTION64_PATH");
+  if (injection.empty()) return;
   findings.Add(Verdict::kNote, "injection",
-               "CUDA_INJECTION64_PATH is set to " + std::string(injection) + ": only one tool can hold the counters",
+               "CUDA_INJECTION64_PATH is set to " + injection + ": only one tool can hold the counters",
                "unset CUDA_INJECTION64_PATH");
 }
 
@@ -306,12 +285,12 @@ void SayDefaults(Findings& findings) {
 
 }  // namespace
 
-VerbHelp DoctorHelp() { return {kDoctorUsage, {std::begin(kDoctorOptions), std::end(kDoctorOptions)}}; }
+VerbHelp DoctorHelp() {
+  return {kDoctorUsage, {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}}};
+}
 
-int DoctorMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("doctor", DoctorHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  if (!parsed.words.empty()) return UsageError("doctor", "'" + std::string(parsed.words[0]) + "' is not an option");
+int DoctorMain(const ParsedOptions& parsed) {
+  if (!parsed.words.empty()) return UsageError("doctor", "'" + parsed.words[0] + "' is not an option");
   const std::string python = parsed.Value("python", "python3");
   Findings findings;
   std::string library;

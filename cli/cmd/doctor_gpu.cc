@@ -3,13 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
 #include "cli/cmd/text_file.h"
 #include "cli/report/machine.h"
 #include "gpus/gpus.h"
@@ -36,45 +38,29 @@ std::vector<std::string> Entries(const std::string& folder) {
 // "NAME:   VALUE" or "NAME  : VALUE" of a line in a file of the driver or of nvidia-smi; empty when there is none.
 // `after`: only lines behind that text.
 std::string ValueOf(std::string_view text, std::string_view name, std::string_view after = {}) {
-  size_t at = after.empty() ? 0 : text.find(after);
-  while (at != std::string_view::npos && at < text.size()) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front())) != 0) line.remove_prefix(1);
-    if (line.substr(0, name.size()) != name) continue;
-    std::string_view rest = line.substr(name.size());
-    const size_t colon = rest.find_first_not_of(" \t");
-    if (colon == std::string_view::npos || rest[colon] != ':') continue;
-    rest.remove_prefix(colon + 1);
-    const size_t first = rest.find_first_not_of(" \t");
-    if (first == std::string_view::npos) return {};
-    rest.remove_prefix(first);
-    return std::string(rest.substr(0, rest.find_last_not_of(" \t\r") + 1));
+  text.remove_prefix(std::min(text.find(after), text.size()));
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    absl::string_view rest = absl::StripLeadingAsciiWhitespace(line);
+    if (!absl::ConsumePrefix(&rest, std::string(name))) continue;
+    rest = absl::StripLeadingAsciiWhitespace(rest);
+    if (absl::ConsumePrefix(&rest, ":")) return std::string(absl::StripAsciiWhitespace(rest));
   }
   return {};
 }
 
 GpuFinding Good(std::string what, std::string text) {
-  GpuFinding finding;
-  finding.good = true;
-  finding.what = std::move(what);
-  finding.text = std::move(text);
-  return finding;
+  return {.good = true, .what = std::move(what), .text = std::move(text)};
 }
 
 // `certain`: the machine says so itself. Otherwise it only may be the case, and the line says that.
 GpuFinding Bad(std::string what, ConditionId id, const std::string& detail, bool certain) {
   const Condition& condition = GetCondition(id);
-  GpuFinding finding;
-  finding.what = std::move(what);
-  finding.text = certain ? "" : "it may be that ";
-  finding.text += condition.message;
-  if (!detail.empty()) finding.text += ": " + detail;
-  if (certain) finding.text += LossText(condition.loss);
-  finding.remedy = condition.remedy;
-  finding.condition = id;
-  return finding;
+  std::string text = certain ? "" : "it may be that ";
+  text += condition.message;
+  if (!detail.empty()) text += ": " + detail;
+  if (certain) text += LossText(condition.loss);
+  return {.what = std::move(what), .text = std::move(text), .remedy = std::string(condition.remedy), .condition = id};
 }
 
 // The model names of the machine's GPUs, by the driver's own files.
@@ -104,10 +90,8 @@ void ExaminePermission(const MachineView& machine, std::vector<GpuFinding>* find
   const std::string restricted =
       ValueOf(ReadFile(machine.root + "/proc/driver/nvidia/params"), "RmProfilingAdminOnly");
   if (restricted.empty()) {
-    GpuFinding unknown;
-    unknown.what = "counters";
-    unknown.text = "the driver does not say who may read counters (no RmProfilingAdminOnly)";
-    findings->push_back(std::move(unknown));
+    findings->push_back(
+        {.what = "counters", .text = "the driver does not say who may read counters (no RmProfilingAdminOnly)"});
     return;
   }
   if (restricted == "0") {
@@ -202,17 +186,13 @@ std::vector<GpuFinding> ExamineGpus(const MachineView& machine) {
   std::error_code error;
   const std::string version = ReadFile(machine.root + "/proc/driver/nvidia/version");
   if (version.empty() && std::filesystem::exists(machine.root + "/dev/dxg", error)) {
-    findings.push_back(Good("driver", "the Windows driver (WSL)"));
-    findings.push_back(Bad("counters", ConditionId::kWsl, "/dev/dxg is there", false));
-    return findings;
+    return {Good("driver", "the Windows driver (WSL)"),
+            Bad("counters", ConditionId::kWsl, "/dev/dxg is there", false)};
   }
   if (version.empty()) {
-    GpuFinding none;
-    none.what = "gpu";
-    none.text = "no NVIDIA driver on this machine: nothing can be measured, only estimated";
-    none.remedy = "rfinject --estimate A100-SXM4-40GB PROGRAM";
-    findings.push_back(std::move(none));
-    return findings;
+    return {{.what = "gpu",
+             .text = "no NVIDIA driver on this machine: nothing can be measured, only estimated",
+             .remedy = "rfinject --estimate A100-SXM4-40GB PROGRAM"}};
   }
   findings.push_back(Good("driver", UpToLineBreak(version)));
   const std::vector<std::string> models = Models(machine);
@@ -221,11 +201,9 @@ std::vector<GpuFinding> ExamineGpus(const MachineView& machine) {
     nodes = ::access((machine.root + "/dev/nvidia" + std::to_string(i)).c_str(), R_OK | W_OK) == 0;
   }
   if (models.empty() || !nodes) {
-    GpuFinding none;
-    none.what = "gpu";
-    none.text = std::to_string(models.size()) + " GPUs, and no /dev/nvidia* that we may open";
-    none.remedy = "docker run --gpus all, or ask for a GPU from the scheduler";
-    findings.push_back(std::move(none));
+    findings.push_back({.what = "gpu",
+                        .text = std::to_string(models.size()) + " GPUs, and no /dev/nvidia* that we may open",
+                        .remedy = "docker run --gpus all, or ask for a GPU from the scheduler"});
   } else {
     std::string text = std::to_string(models.size()) + (models.size() == 1 ? " GPU: " : " GPUs: ") + models.front();
     const Gpu* gpu = MatchGpu(models.front());
@@ -244,8 +222,7 @@ std::vector<GpuFinding> ExamineCupti(const MachineView& machine, const std::vect
     return std::filesystem::exists(machine.root + path, error);
   });
   if (found == candidates.end()) {
-    findings.push_back(Bad("cupti", ConditionId::kNoCupti, {}, true));
-    return findings;
+    return {Bad("cupti", ConditionId::kNoCupti, {}, true)};
   }
   findings.push_back(Good("cupti", *found));
   const std::filesystem::path file = machine.root + *found;

@@ -1,7 +1,5 @@
 #include "cli/trace/dump.h"
 
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
@@ -58,14 +56,9 @@ bool Dump(const std::string& path) {
 
 VerbHelp DumpHelp() { return {kDumpUsage, {}, kFiles}; }
 
-int DumpMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("dump", DumpHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  std::vector<std::string> paths = PathsOf(parsed.words);
-  if (paths.empty()) {
-    paths = {NewestRunHere("dump")};
-    if (paths.front().empty()) return 2;
-  }
+int DumpMain(const ParsedOptions& parsed) {
+  const std::vector<std::string> paths = PathsOrNewestRun("dump", parsed);
+  if (paths.empty()) return 2;
   bool good = true;
   for (const std::string& path : paths) {
     const absl::StatusOr<std::vector<std::string>> files = FindTraces(path);

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
@@ -15,27 +16,11 @@ constexpr std::string_view kEnvUsage =
     "  docker run $(rfinject env --docker) IMAGE    a container\n"
     "  srun $(rfinject env --slurm) python train.py";
 
-std::vector<Option> EnvOptionList() {
-  std::vector<Option> options = {
-      {"shell", 0, "", "export lines for sh (default)"},
-      {"docker", 0, "", "options of docker run and podman run"},
-      {"apptainer", 0, "", "options of apptainer exec"},
-      {"slurm", 0, "", "options of srun and sbatch"},
-      {"json", 0, "", "an object"},
-  };
-  options.insert(options.end(), LaunchOptions().begin(), LaunchOptions().end());
-  return options;
-}
-
 // Puts a text into single quotes where a shell would see more than one word.
 std::string Quoted(const std::string& text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:%@,{}";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos && text.find('{') == std::string::npos) {
-    return text;
-  }
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:%@,}";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  return "'" + absl::StrReplaceAll(text, {{"'", "'\\''"}}) + "'";
 }
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -59,12 +44,19 @@ void Word(std::string& line, const std::string& word) { line += (line.empty() ? 
 
 }  // namespace
 
-VerbHelp EnvHelp() { return {kEnvUsage, EnvOptionList()}; }
+VerbHelp EnvHelp() {
+  VerbHelp help = {kEnvUsage,
+                   {{"shell", 0, "", "export lines for sh (default)"},
+                    {"docker", 0, "", "options of docker run and podman run"},
+                    {"apptainer", 0, "", "options of apptainer exec"},
+                    {"slurm", 0, "", "options of srun and sbatch"},
+                    {"json", 0, "", "an object"}}};
+  help.options.insert(help.options.end(), LaunchOptions().begin(), LaunchOptions().end());
+  return help;
+}
 
-int EnvMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("env", EnvHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  if (!parsed.words.empty()) return UsageError("env", "'" + std::string(parsed.words[0]) + "' is not an option");
+int EnvMain(const ParsedOptions& parsed) {
+  if (!parsed.words.empty()) return UsageError("env", "'" + parsed.words[0] + "' is not an option");
   std::string form = "shell";
   int forms = 0;
   for (const char* name : {"shell", "docker", "apptainer", "slurm", "json"}) {

@@ -5,7 +5,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -29,23 +28,12 @@ constexpr std::string_view kExplainUsage =
     "(bound, slack, tier, phase, ...) or a column of CSV and JSON (`columns`: all of these). Without a name: all\n"
     "alarms and words.";
 
-constexpr Option kExplainOptions[] = {
-    {"format", 0, "FORMAT",
-     "table (default), or markdown: docs/reference/ALARMS.md, and of columns COLUMNS.md beside it",
-     "table markdown"}};
+constexpr int kMarkdownWidth = 120;
 
 std::string_view UnitOf(const ColumnInfo& column) {
-  switch (column.kind) {
-    case Kind::kText:
-      return "text";
-    case Kind::kCount:
-      return "count";
-    case Kind::kShare:
-      return "share of 1";
-    case Kind::kUnit:
-    case Kind::kPlain:
-      break;
-  }
+  if (column.kind == Kind::kText) return "text";
+  if (column.kind == Kind::kCount) return "count";
+  if (column.kind == Kind::kShare) return "share of 1";
   return column.unit.empty() ? "ratio" : column.unit;
 }
 
@@ -81,7 +69,6 @@ std::vector<FoundColumn> FindColumns(const std::vector<ColumnTable>& tables, std
 
 // The columns that CSV and JSON have.
 void WriteColumns(const std::vector<ColumnTable>& tables, bool markdown, int width, std::ostream& out) {
-  constexpr int kMarkdownWidth = 120;
   if (markdown) {
     out << "# Columns of CSV and JSON\n\n";
     WriteWrapped(
@@ -110,7 +97,6 @@ void WriteColumns(const std::vector<ColumnTable>& tables, bool markdown, int wid
 }
 
 void WriteMarkdown(std::ostream& out) {
-  constexpr int kMarkdownWidth = 120;
   out << "# Alarms\n\n";
   WriteWrapped(
       out,
@@ -139,14 +125,14 @@ VerbHelp ExplainHelp() {
   for (const AlarmKind& alarm : AlarmKinds()) words.push_back(alarm.id);
   for (const GlossaryEntry& entry : Glossary()) words.push_back(entry.word);
   words.emplace_back("columns");
-  return {kExplainUsage, {std::begin(kExplainOptions), std::end(kExplainOptions)}, ChoicesOf(words)};
+  return {kExplainUsage,
+          {{"format", 0, "FORMAT",
+            "table (default), or markdown: docs/reference/ALARMS.md, and of columns COLUMNS.md beside it",
+            "table markdown"}},
+          ChoicesOf(words)};
 }
 
-int ExplainMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("explain", ExplainHelp(), arguments, WordPolicy::kAnywhere, &parsed)) {
-    return *code;
-  }
+int ExplainMain(const ParsedOptions& parsed) {
   const std::string format = parsed.Value("format", "table");
   if (format != "table" && format != "markdown") {
     return UsageError("explain", "--format " + format + ": there are table and markdown");
@@ -154,16 +140,16 @@ int ExplainMain(Arguments arguments) {
   const bool markdown = format == "markdown";
   const int width = WriteOptionsFor(STDOUT_FILENO).width;
   const std::vector<ColumnTable> tables = AllColumnTables();
-  if (parsed.words.size() == 1 && std::string_view(parsed.words.front()) == "columns") {
-    std::ostringstream text;
-    WriteColumns(tables, markdown, width, text);
-    Print(std::move(text).str());
+  std::ostringstream out;
+  if (parsed.words.size() == 1 && parsed.words.front() == "columns") {
+    WriteColumns(tables, markdown, width, out);
+    Print(out.str());
     return 0;
   }
   std::vector<std::string> wanted;
   std::vector<FoundColumn> columns;
   std::vector<const GlossaryEntry*> words;
-  for (const char* word : parsed.words) {
+  for (const std::string& word : parsed.words) {
     std::vector<std::string> ids;
     if (const GlossaryEntry* const entry = FindWord(word); entry != nullptr) {
       words.push_back(entry);
@@ -172,7 +158,7 @@ int ExplainMain(Arguments arguments) {
     } else if (const std::vector<FoundColumn> found = FindColumns(tables, word); !found.empty()) {
       columns.insert(columns.end(), found.begin(), found.end());
     } else {
-      return UsageError("explain", "'" + std::string(word) + "' is neither an alarm (" + AlarmRange() +
+      return UsageError("explain", "'" + word + "' is neither an alarm (" + AlarmRange() +
                                        ") nor a column (rfinject explain columns) nor one of: " + GlossaryWords());
     }
   }
@@ -181,17 +167,16 @@ int ExplainMain(Arguments arguments) {
     for (const GlossaryEntry& entry : Glossary()) words.push_back(&entry);
   }
   if (markdown) {
-    std::ostringstream text;
-    WriteMarkdown(text);
-    Print(std::move(text).str());
+    WriteMarkdown(out);
+    Print(out.str());
     return 0;
   }
-  std::ostringstream out;
-  bool first = true;
+  const auto begin_entry = [&out] {
+    if (out.tellp() > 0) out << '\n';
+  };
   for (const AlarmKind& alarm : AlarmKinds()) {
     if (!all && std::find(wanted.begin(), wanted.end(), alarm.id) == wanted.end()) continue;
-    if (!first) out << '\n';
-    first = false;
+    begin_entry();
     out << alarm.id << "  " << alarm.title << '\n';
     const auto part = [&](std::string_view head, std::string_view text) {
       if (!text.empty()) WriteWrapped(out, text, width, std::string(head), "            ");
@@ -202,16 +187,14 @@ int ExplainMain(Arguments arguments) {
     part("  mend it   ", alarm.mend);
   }
   for (const GlossaryEntry* entry : words) {
-    if (!first) out << '\n';
-    first = false;
+    begin_entry();
     WriteWrapped(out, std::string(entry->word) + ": " + std::string(entry->meaning), width, "", "  ");
   }
   for (const FoundColumn& found : columns) {
-    if (!first) out << '\n';
-    first = false;
+    begin_entry();
     WriteWrapped(out, ColumnText(*found.column, *found.table, found.table == &tables.front()), width, "", "  ");
   }
-  Print(std::move(out).str());
+  Print(out.str());
   return 0;
 }
 

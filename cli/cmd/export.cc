@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
@@ -40,24 +41,6 @@ std::vector<std::string_view> Kinds() {
   std::vector<std::string_view> names;
   for (const ExportKind& kind : AllExports()) names.push_back(kind.name);
   return names;
-}
-
-std::vector<Option> ExportOptionList() {
-  static const auto* const kHelp = [] {
-    auto* help = new std::string;
-    for (const ExportKind& kind : AllExports()) {
-      *help += (help->empty() ? "" : ";\n") + std::string(kind.name) + ": " + std::string(kind.help);
-    }
-    return help;
-  }();
-  return {
-      {"to", 0, "KIND", *kHelp, ChoicesOf(Kinds())},
-      {"output", 'o', "FILE", "the file to write; created 0600", kFiles},
-      kForceOption,
-      {"all", 0, "", "every run in a folder, not its newest"},
-      kLimitOption,
-      kCalibrationOption,
-  };
 }
 
 // Exports what one trace holds.
@@ -157,11 +140,22 @@ std::vector<MeantTrace> MeantTraces(const std::vector<std::string>& paths, bool 
 
 }  // namespace
 
-VerbHelp ExportHelp() { return {kExportUsage, ExportOptionList(), kFiles}; }
+VerbHelp ExportHelp() {
+  static const auto* const kKindsHelp =
+      new std::string(absl::StrJoin(AllExports(), ";\n", [](std::string* out, const ExportKind& kind) {
+        absl::StrAppend(out, std::string(kind.name), ": ", std::string(kind.help));
+      }));
+  return {kExportUsage,
+          {{"to", 0, "KIND", *kKindsHelp, ChoicesOf(Kinds())},
+           {"output", 'o', "FILE", "the file to write; created 0600", kFiles},
+           kForceOption,
+           {"all", 0, "", "every run in a folder, not its newest"},
+           kLimitOption,
+           kCalibrationOption},
+          kFiles};
+}
 
-int ExportMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("export", ExportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int ExportMain(const ParsedOptions& parsed) {
   const std::vector<std::string_view> kinds = Kinds();
   if (!parsed.Has("to")) return UsageError("export", "say what to export to: --to " + std::string(ChoicesOf(kinds)));
   OptionReader reader(parsed);
@@ -173,11 +167,8 @@ int ExportMain(Arguments arguments) {
   const Limits limits = reader.Limit();
   const Calibration calibration = reader.CalibrationOption();
   if (!reader.ok()) return Refused("export", reader.status());
-  std::vector<std::string> paths = PathsOf(parsed.words);
-  if (paths.empty()) {
-    paths = {NewestRunHere("export")};
-    if (paths.front().empty()) return 2;
-  }
+  const std::vector<std::string> paths = PathsOrNewestRun("export", parsed);
+  if (paths.empty()) return 2;
   if (to.make == nullptr) return BecomePythonExport(paths, output, parsed);
   const bool to_file = !output.empty() && output != "-";
   OutputFile file;

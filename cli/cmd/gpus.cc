@@ -31,25 +31,18 @@ std::string UnknownGpu(std::string_view name) {
 }
 
 VerbHelp GpusHelp() {
-  return {kGpusUsage,
-          {FormatOption(/*pictures=*/false),
-           {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
-           kForceOption,
-           kRawOption,
-           kWidthOption},
-          kGpus};
+  return {
+      kGpusUsage, {FormatOption(/*pictures=*/false), kOutputOption, kForceOption, kRawOption, kWidthOption}, kGpus};
 }
 
-int GpusMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("gpus", GpusHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int GpusMain(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   const Format* const format = reader.FormatOption(/*pictures=*/false);
   WriteOptions writing = reader.Writing(format);
   writing.most_rows = 0;
   writing.wide = !parsed.Has(kWidthOption.name);
   std::vector<const Gpu*> gpus;
-  for (const char* name : parsed.words) {
+  for (const std::string& name : parsed.words) {
     gpus.push_back(FindBoard(name));
     if (gpus.back() == nullptr) reader.Refuse(UnknownGpu(name));
   }

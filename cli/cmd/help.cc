@@ -1,7 +1,6 @@
 // `rfinject help` and `rfinject version`, which `-h` and `--version` are, too.
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
@@ -16,9 +15,6 @@ namespace {
 constexpr std::string_view kHelpUsage =
     "rfinject help [VERB]\n\n"
     "What rfinject can do, or what VERB understands.";
-
-constexpr Option kHelpOptions[] = {
-    {"format", 0, "FORMAT", "text (default), or man, the manual page, for `man -l` to show", "text man"}};
 
 }  // namespace
 
@@ -35,15 +31,12 @@ std::string HelpText() {
 }
 
 VerbHelp HelpHelp() {
-  std::vector<std::string_view> verbs;
-  for (const Command& command : AllCommands()) verbs.push_back(command.name);
-  return {kHelpUsage, {std::begin(kHelpOptions), std::end(kHelpOptions)}, ChoicesOf(verbs)};
+  return {kHelpUsage,
+          {{"format", 0, "FORMAT", "text (default), or man, the manual page, for `man -l` to show", "text man"}},
+          ChoicesOf(VerbNames())};
 }
 
-int HelpMain(Arguments arguments) {
-  // `rfinject help -h` is this verb's own, and `rfinject -h` what the command can do.
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("help", HelpHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int HelpMain(const ParsedOptions& parsed) {
   const std::string format = parsed.Value("format", "text");
   if (format != "text" && format != "man") {
     return UsageError("help", "--format " + format + ": there are text and man");
@@ -58,16 +51,13 @@ int HelpMain(Arguments arguments) {
     Print(HelpText());
     return 0;
   }
-  const std::string_view wanted = parsed.words[0];
-  std::vector<std::string_view> verbs;
-  for (const Command& command : AllCommands()) {
-    verbs.push_back(command.name);
-    if (command.name != wanted) continue;
-    Print(HelpOf(command.describe()));
+  const std::string& wanted = parsed.words[0];
+  if (const Command* const command = FindCommand(wanted)) {
+    Print(HelpOf(command->describe()));
     return 0;
   }
-  std::string text = "there is no verb '" + std::string(wanted) + "'";
-  if (const std::string_view nearest = Nearest(wanted, verbs); !nearest.empty()) {
+  std::string text = "there is no verb '" + wanted + "'";
+  if (const std::string_view nearest = Nearest(wanted, VerbNames()); !nearest.empty()) {
     text += "; did you mean '" + std::string(nearest) + "'?";
   }
   return UsageError("help", text);
@@ -75,10 +65,7 @@ int HelpMain(Arguments arguments) {
 
 VerbHelp VersionHelp() { return {"rfinject version\n\nThe version of rfinject and of its trace format.", {}}; }
 
-int VersionMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("version", VersionHelp(), arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+int VersionMain(const ParsedOptions& parsed) {
   if (!parsed.words.empty()) return UsageError("version", "it takes no words");
   Print(
       absl::StrFormat("rfinject %s, trace format %d.%d\n", RFINJECT_VERSION, wire::kFormatMajor, wire::kFormatMinor));

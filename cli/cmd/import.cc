@@ -1,4 +1,3 @@
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/load.h"
@@ -26,42 +26,12 @@
 namespace rfinject::cli {
 namespace {
 
-// What each file may be comes from the table of formats.
-const std::string& Usage() {
-  static const std::string& usage = *new std::string([] {
-    std::string text =
-        "rfinject import FORMAT [options] FILE|FOLDER... -o TRACE\n\n"
-        "Makes a trace of what other profilers wrote, one run a file. FORMAT is one of\n";
-    for (const ImportFormat& format : ImportFormats()) {
-      absl::StrAppend(&text, "  ", std::string(format.name), std::string(6 - format.name.size(), ' '),
-                      std::string(format.what), "\n");
-    }
-    return text +
-           "The model, and the GPU where a file does not tell, are taken from its name, resnet18_v100.csv, "
-           "unless options\nsay them. Every command that takes traces takes such files, too, as they are.";
-  }());
-  return usage;
-}
-
-constexpr Option kImportOptions[] = {
-    {"output", 'o', "TRACE", "the trace to write; created 0600", kFiles},
-    kForceOption,
-    {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`", kGpus},
-    {"model", 0, "NAME", "what ran"},
-    {"names", 0, "TRACE", "with torch: qualified names of layers from a trace of the same program (--estimate)",
-     kFiles},
-    {"shapes", 0, "FILE",
-     "with torch: operands that the recording lacks, from an execution trace of the same program", kFiles},
-    {"estimate", 0, "GPU", "with et: the GPU to estimate the program for", kGpus},
-    {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu", kFiles},
-    {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use", "point comma"},
-};
-
 // The files of `words`, folders replaced by what is in them with the format's endings, sorted. Fails with the folder
 // that cannot be listed or has none.
-absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& words, const ImportFormat& format) {
+absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<std::string>& words,
+                                                   const ImportFormat& format) {
   std::vector<std::string> files;
-  for (const char* word : words) {
+  for (const std::string& word : words) {
     if (const std::string remedy = OtherProfileRemedy(word); !remedy.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(word, ": ", remedy));
     }
@@ -116,15 +86,40 @@ absl::StatusOr<ImportOptions> ReadOptions(const ParsedOptions& parsed, const Imp
 
 }  // namespace
 
-VerbHelp ImportHelp() { return {Usage(), {std::begin(kImportOptions), std::end(kImportOptions)}, kFiles}; }
+VerbHelp ImportHelp() {
+  // What each file may be comes from the table of formats.
+  static const std::string& usage = *new std::string([] {
+    std::string text =
+        "rfinject import FORMAT [options] FILE|FOLDER... -o TRACE\n\n"
+        "Makes a trace of what other profilers wrote, one run a file. FORMAT is one of\n";
+    for (const ImportFormat& format : ImportFormats()) {
+      absl::StrAppendFormat(&text, "  %-6s%s\n", format.name, format.what);
+    }
+    return text +
+           "The model, and the GPU where a file does not tell, are taken from its name, resnet18_v100.csv, "
+           "unless options\nsay them. Every command that takes traces takes such files, too, as they are.";
+  }());
+  return {
+      usage,
+      {{"output", 'o', "TRACE", "the trace to write; created 0600", kFiles},
+       kForceOption,
+       {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`", kGpus},
+       {"model", 0, "NAME", "what ran"},
+       {"names", 0, "TRACE", "with torch: qualified names of layers from a trace of the same program (--estimate)",
+        kFiles},
+       {"shapes", 0, "FILE",
+        "with torch: operands that the recording lacks, from an execution trace of the same program", kFiles},
+       {"estimate", 0, "GPU", "with et: the GPU to estimate the program for", kGpus},
+       {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu", kFiles},
+       {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use", "point comma"}},
+      kFiles};
+}
 
-int ImportMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("import", ImportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int ImportMain(const ParsedOptions& parsed) {
   const ImportFormat* format = parsed.words.empty() ? nullptr : FindImportFormat(parsed.words[0]);
   if (format == nullptr) return UsageError("import", "say what to import: " + ImportFormatNames());
-  parsed.words.erase(parsed.words.begin());
-  if (parsed.words.empty()) return UsageError("import", "no file is named");
+  const std::vector<std::string> words(parsed.words.begin() + 1, parsed.words.end());
+  if (words.empty()) return UsageError("import", "no file is named");
   const std::string output = parsed.Value("output");
   if (output.empty()) return UsageError("import", "-o TRACE is missing");
   absl::StatusOr<ImportOptions> read = ReadOptions(parsed, *format);
@@ -133,7 +128,7 @@ int ImportMain(Arguments arguments) {
   const ImportOptions options = *std::move(read);
   const std::string times = parsed.Value("times");
 
-  const absl::StatusOr<std::vector<std::string>> files = FindFiles(parsed.words, *format);
+  const absl::StatusOr<std::vector<std::string>> files = FindFiles(words, *format);
   if (!files.ok()) {
     Complain(std::string(files.status().message()));
     return 1;

@@ -1,7 +1,6 @@
 #include "cli/cmd/launch.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gpus/gpus.h"
 
@@ -60,11 +62,9 @@ bool IsReadableFile(const std::string& path) {
 }
 
 std::string Resolved(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return path;
-  std::string result = real;
-  std::free(real);
-  return result;
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
 }
 
 // Whether an output pattern without a slash at its end is a folder all the same: "out", which is not there or is one,
@@ -84,15 +84,13 @@ std::span<const Option> LaunchOptions() { return kLaunchOptions; }
 
 std::string FindLibrary(std::string* tried) {
   tried->clear();
-  const char* named = std::getenv("RFINJECT_LIBRARY");
-  if (named != nullptr && *named != '\0') {
+  if (const std::string named = Variable("RFINJECT_LIBRARY"); !named.empty()) {
     if (IsReadableFile(named)) return Resolved(named);
-    *tried = std::string(named) + " (RFINJECT_LIBRARY)";
+    *tried = named + " (RFINJECT_LIBRARY)";
     return {};
   }
-  std::string self(PATH_MAX, '\0');
-  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size());
-  self.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  std::error_code error;
+  std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (self.empty()) {  // there is no /proc, as in a bare chroot
     const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
     if (started != nullptr) self = Resolved(started);
@@ -119,20 +117,23 @@ constexpr WordOption kWordOptions[] = {
     {"values", "RFINJECT_VALUES", {"small", "all", "none"}, "small, all or none"},
 };
 
-absl::StatusOr<uint64_t> VirtualGpus(const ParsedOptions& options) {
+absl::Status Wants(const ParsedOptions& options, std::string_view name, const std::string& what) {
+  return absl::InvalidArgumentError("--" + std::string(name) + " wants " + what + ", not '" + options.Value(name) +
+                                    "'");
+}
+
+absl::Status CheckVirtualGpus(const ParsedOptions& options) {
   constexpr uint64_t kMost = 64;
   uint64_t number = 0;
   if (!ParseNumber(options.Value("virtual-gpus"), &number) || number == 0 || number > kMost) {
-    return absl::InvalidArgumentError("--virtual-gpus wants a number from 1 to 64, not '" +
-                                      options.Value("virtual-gpus") + "'");
+    return Wants(options, "virtual-gpus", "a number from 1 to 64");
   }
-  const char* const variable = std::getenv("RFINJECT_ESTIMATE");
-  const bool estimates = options.Has("estimate") || (variable != nullptr && *variable != '\0');
+  const bool estimates = options.Has("estimate") || !Variable("RFINJECT_ESTIMATE").empty();
   // A default of the user's is for those runs that it fits.
   if (!estimates && !options.defaults.contains("virtual-gpus")) {
     return absl::InvalidArgumentError("--virtual-gpus goes with --estimate GPU, which says of which kind they are");
   }
-  return number;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -161,58 +162,50 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
   for (const auto& [name, variable, words, wanted] : kWordOptions) {
     if (!options.Has(name)) continue;
     const std::string word = options.Value(name);
-    if (std::find(words.begin(), words.end(), word) == words.end()) {
-      return absl::InvalidArgumentError("--" + std::string(name) + " wants " + wanted + ", not '" + word + "'");
-    }
+    if (std::find(words.begin(), words.end(), word) == words.end()) return Wants(options, name, wanted);
     set(variable, word);
   }
-  if (options.Has("virtual-gpus")) {
-    const absl::StatusOr<uint64_t> number = VirtualGpus(options);
-    if (!number.ok()) return number.status();
-    set("RFINJECT_VIRTUAL_GPUS", std::to_string(*number));
-  }
-  for (const char* name : {"steps", "skip"}) {
-    if (!options.Has(name)) continue;
+  // A number, which the library gets without leading zeros.
+  const auto set_number = [&](const char* name, const char* variable, const char* what) {
     uint64_t number = 0;
-    if (!ParseNumber(options.Value(name), &number)) {
-      return absl::InvalidArgumentError("--" + std::string(name) + " wants a number of steps, not '" +
-                                        options.Value(name) + "'");
-    }
-    set(*name == 's' && name[1] == 't' ? "RFINJECT_STEPS" : "RFINJECT_SKIP", std::to_string(number));
-  }
+    if (!options.Has(name)) return absl::OkStatus();
+    if (!ParseNumber(options.Value(name), &number)) return Wants(options, name, what);
+    set(variable, std::to_string(number));
+    return absl::OkStatus();
+  };
+  absl::Status status;
+  if (options.Has("virtual-gpus")) status = CheckVirtualGpus(options);
+  status.Update(set_number("virtual-gpus", "RFINJECT_VIRTUAL_GPUS", "a number"));
+  status.Update(set_number("steps", "RFINJECT_STEPS", "a number of steps"));
+  status.Update(set_number("skip", "RFINJECT_SKIP", "a number of steps"));
   if (options.Has("kill")) {
-    if (!options.Has("steps"))
-      return absl::InvalidArgumentError("--kill ends the program after --steps N, which is missing");
+    if (!options.Has("steps")) {
+      status.Update(absl::InvalidArgumentError("--kill ends the program after --steps N, which is missing"));
+    }
     set("RFINJECT_KILL", "1");
   }
   if (options.Has("start-stopped")) set("RFINJECT_START_STOPPED", "1");
   if (options.Has("overhead")) {
-    if (!IsPercent(options.Value("overhead"))) {
-      return absl::InvalidArgumentError("--overhead wants a percentage, not '" + options.Value("overhead") + "'");
-    }
+    if (!IsPercent(options.Value("overhead"))) status.Update(Wants(options, "overhead", "a percentage"));
     set("RFINJECT_OVERHEAD", options.Value("overhead"));
   }
-  if (options.Has("max-size")) {
-    uint64_t number = 0;
-    if (!ParseNumber(options.Value("max-size"), &number)) {
-      return absl::InvalidArgumentError("--max-size wants a number of MB, not '" + options.Value("max-size") + "'");
-    }
-    set("RFINJECT_MAX_SIZE", std::to_string(number));
-  }
+  status.Update(set_number("max-size", "RFINJECT_MAX_SIZE", "a number of MB"));
   if (options.Has("ranks")) {
     const std::string ranks = options.Value("ranks");
     for (const std::string& rank : std::vector<std::string>(absl::StrSplit(ranks, ','))) {
       uint64_t number = 0;
       if (ranks != "all" && (!ParseNumber(rank, &number) || number > UINT32_MAX)) {
-        return absl::InvalidArgumentError("--ranks wants all, or ranks like 0,3, not '" + ranks + "'");
+        status.Update(Wants(options, "ranks", "all, or ranks like 0,3"));
       }
     }
     set("RFINJECT_RANKS", ranks);
   }
-  if (options.Has("quiet") && options.Has("verbose"))
-    return absl::InvalidArgumentError("-q and -v exclude each other");
+  if (options.Has("quiet") && options.Has("verbose")) {
+    status.Update(absl::InvalidArgumentError("-q and -v exclude each other"));
+  }
   if (options.Has("quiet")) set("RFINJECT_LOG", "-1");
   if (options.Has("verbose")) set("RFINJECT_LOG", "1");
+  if (!status.ok()) return status;
   return variables;
 }
 
@@ -227,25 +220,16 @@ absl::Status AddLibrary(LaunchVariables* variables) {
   return absl::OkStatus();
 }
 
-std::string PrependPreload(const std::string& library, const char* existing) {
-  if (existing == nullptr || *existing == '\0') return library;
-  std::string old = existing;
-  if (old == library || old.rfind(library + ":", 0) == 0) return old;
-  return library + ":" + old;
+std::string PrependPreload(const std::string& library, const std::string& existing) {
+  if (existing.empty()) return library;
+  return existing == library || existing.starts_with(library + ":") ? existing : library + ":" + existing;
 }
 
 std::string AbsolutePattern(const std::string& pattern) {
-  if (!pattern.empty() && pattern[0] == '/') return pattern;
-  char* here = ::getcwd(nullptr, 0);
-  if (here == nullptr) return pattern;
-  std::string result;
-  for (const char* c = here; *c != '\0'; ++c) {
-    result += *c;
-    if (*c == '%') result += '%';
-  }
-  std::free(here);
-  if (result.back() != '/') result += '/';
-  return result + pattern;
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  if (pattern.starts_with('/') || error) return pattern;
+  return absl::StrCat(absl::StrReplaceAll(here, {{"%", "%%"}}), here.ends_with('/') ? "" : "/", pattern);
 }
 
 std::string PatternFolder(const std::string& pattern) {

@@ -37,7 +37,7 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options);
 absl::Status AddLibrary(LaunchVariables* variables);
 
 // Puts `library` in front of what the variable LD_PRELOAD holds already; it is not added a second time.
-std::string PrependPreload(const std::string& library, const char* existing);
+std::string PrependPreload(const std::string& library, const std::string& existing);
 
 // Returns the absolute form of an output pattern. Percent signs in the working folder's name are doubled, because
 // patterns have placeholders.

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "cli/cmd/options.h"
@@ -15,7 +14,6 @@
 #include "cli/import/formats.h"
 #include "cli/report/run_list.h"
 #include "cli/text/code_points.h"
-#include "cli/text/grid.h"
 #include "cli/text/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/identity.h"
@@ -69,20 +67,31 @@ std::vector<std::string> FilesOf(const std::string& path, bool* damaged) {
   return {};
 }
 
+std::vector<std::string> FilesOf(const std::vector<std::string>& paths, bool* damaged) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    const std::vector<std::string> found = FilesOf(path, damaged);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
 // "2026-01-02 03:04:05: python train.py"
 std::string RunTitle(const RunFiles& run) {
   return absl::StrCat(StartText(run.start_unix_ns), run.argv.empty() ? "" : ": ",
                       PrintableText(CommandText(run.argv)));
 }
 
-// A folder of recordings is read as one: the ranks of a job add up, and what differs is a run of its own within it.
-void AddRecordings(const std::vector<std::string>& files, LoadedRuns* loaded) {
+Loaded SumOf(const std::vector<std::string>& files) {
   std::vector<FileToAdd> all;
   for (const std::string& file : files) all.push_back({file, 0});
-  Loaded sum = std::move(SumTraces(all, 1).front());
+  return std::move(SumTraces(all, 1).front());
+}
+
+void AddRun(const RunFiles& run, Loaded sum, LoadedRuns* loaded) {
   loaded->damaged = loaded->damaged || sum.damaged;
   loaded->empty = loaded->empty || sum.empty;
-  if (sum.files > 0) loaded->runs.push_back({{.job = {}, .files = files}, std::move(sum.profile)});
+  if (sum.files > 0) loaded->runs.push_back({run, std::move(sum.profile)});
 }
 
 // Returns the runs of what one word names. What belongs to no known run is put into `*loaded`.
@@ -90,30 +99,17 @@ std::vector<RunFiles> RunsOf(const std::vector<std::string>& files, TraceBeginni
   std::vector<std::string> unknown;
   std::vector<RunFiles> runs = GroupByRun(files, beginnings, &unknown);
   for (const std::string& file : unknown) {
-    Loaded none = std::move(SumTraces({{file, 0}}, 1).front());  // says what is wrong with it
-    loaded->damaged = loaded->damaged || none.damaged;
-    loaded->empty = loaded->empty || none.empty;
-    if (none.files > 0) loaded->runs.push_back({{.job = {}, .files = {file}}, std::move(none.profile)});
+    AddRun({.job = {}, .files = {file}}, SumOf({file}), loaded);  // says what is wrong with it
   }
   return runs;
 }
 
 }  // namespace
 
-std::vector<std::string> PathsOf(const std::vector<char*>& words) { return {words.begin(), words.end()}; }
-
 Loaded LoadTraces(const std::vector<std::string>& paths) {
-  Loaded loaded;
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    const std::vector<std::string> found = FilesOf(path, &loaded.damaged);
-    files.insert(files.end(), found.begin(), found.end());
-  }
   TraceBeginnings beginnings;
-  std::vector<FileToAdd> all;
-  for (std::string& file : InOrder(std::move(files), &beginnings)) all.push_back({std::move(file), 0});
-  const bool damaged = loaded.damaged;
-  loaded = std::move(SumTraces(all, 1).front());
+  bool damaged = false;
+  Loaded loaded = SumOf(InOrder(FilesOf(paths, &damaged), &beginnings));
   loaded.damaged = loaded.damaged || damaged;
   return loaded;
 }
@@ -124,11 +120,7 @@ std::vector<std::string> FullestFirst(std::vector<std::string> files) {
 }
 
 std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, LoadedRuns* loaded) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    const std::vector<std::string> found = FilesOf(path, &loaded->damaged);
-    files.insert(files.end(), found.begin(), found.end());
-  }
+  std::vector<std::string> files = FilesOf(paths, &loaded->damaged);
   // The same file named twice is one trace.
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
@@ -143,7 +135,8 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
   for (const std::string& path : paths) {
     const std::vector<std::string> found = FilesOf(path, &loaded.damaged);
     if (IsFolder(path) && !found.empty() && found == RecordingsOf(path)) {
-      AddRecordings(found, &loaded);
+      // It is read as one: the ranks of a job add up, and what differs is a run of its own within it.
+      AddRun({.job = {}, .files = found}, SumOf(found), &loaded);
       continue;
     }
     if (folder == FolderMeans::kEveryRun || !IsFolder(path)) {
@@ -184,12 +177,14 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
     if (run != run_of.end()) all.push_back({file, run->second});
   }
   std::vector<Loaded> sums = SumTraces(all, runs.size());
-  for (size_t i = 0; i < runs.size(); ++i) {
-    loaded.damaged = loaded.damaged || sums[i].damaged;
-    loaded.empty = loaded.empty || sums[i].empty;
-    if (sums[i].files > 0) loaded.runs.push_back({runs[i], std::move(sums[i].profile)});
-  }
+  for (size_t i = 0; i < runs.size(); ++i) AddRun(runs[i], std::move(sums[i]), &loaded);
   return loaded;
+}
+
+std::vector<std::string> PathsOrNewestRun(std::string_view verb, const ParsedOptions& parsed) {
+  if (!parsed.words.empty()) return parsed.words;
+  const std::string newest = NewestRunHere(verb);
+  return newest.empty() ? std::vector<std::string>() : std::vector<std::string>{newest};
 }
 
 std::string NewestRunHere(std::string_view verb) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/cmd/options.h"
 #include "cli/cmd/sum_traces.h"
 #include "cli/profile/profile.h"
 #include "cli/trace/run_files.h"
@@ -49,8 +50,8 @@ std::vector<std::string> FullestFirst(std::vector<std::string> files);
 // is empty, after a complaint, where there is none.
 std::string NewestRunHere(std::string_view verb);
 
-// The words of a command line as paths.
-std::vector<std::string> PathsOf(const std::vector<char*>& words);
+// The words of the command line as paths, or what NewestRunHere returns where there are none. Empty where it is.
+std::vector<std::string> PathsOrNewestRun(std::string_view verb, const ParsedOptions& parsed);
 
 }  // namespace rfinject::cli
 

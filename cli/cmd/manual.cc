@@ -1,6 +1,7 @@
 #include "cli/cmd/manual.h"
 
-#include <algorithm>
+#include <sstream>
+#include <string>
 
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
@@ -14,16 +15,8 @@ std::string Escaped(std::string_view text) {
   bool begins_line = true;
   for (const char c : text) {
     if (begins_line && (c == '.' || c == '\'')) result += "\\&";
-    switch (c) {
-      case '\\':
-        result += "\\e";
-        break;
-      case '-':
-        result += "\\-";
-        break;
-      default:
-        result += c;
-    }
+    if (c == '\\' || c == '-') result += '\\';
+    result += c == '\\' ? 'e' : c;
     begins_line = c == '\n';
   }
   return result;
@@ -33,10 +26,8 @@ std::string Escaped(std::string_view text) {
 std::string Paragraphs(std::string_view text) {
   std::string result;
   bool as_it_is = false;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("  ") != as_it_is) {
       result += as_it_is ? ".fi\n" : ".nf\n";
       as_it_is = !as_it_is;

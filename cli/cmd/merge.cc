@@ -18,22 +18,17 @@ constexpr std::string_view kMergeUsage =
     "measurements) is kept apart in the same file. A trace that is named twice, or is in a merged one too, counts\n"
     "once.";
 
-constexpr Option kMergeOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600", kFiles}, kForceOption};
-
 }  // namespace
 
-VerbHelp MergeHelp() { return {kMergeUsage, {std::begin(kMergeOptions), std::end(kMergeOptions)}, kFiles}; }
+VerbHelp MergeHelp() {
+  return {kMergeUsage, {{"output", 'o', "FILE", "the merged trace; created 0600", kFiles}, kForceOption}, kFiles};
+}
 
-int MergeMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("merge", MergeHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int MergeMain(const ParsedOptions& parsed) {
   const std::string output = parsed.Value("output");
   if (output.empty()) return UsageError("merge", "-o FILE is missing");
-  std::vector<std::string> paths = PathsOf(parsed.words);
-  if (paths.empty()) {
-    paths = {NewestRunHere("merge")};
-    if (paths.front().empty()) return 2;
-  }
+  const std::vector<std::string> paths = PathsOrNewestRun("merge", parsed);
+  if (paths.empty()) return 2;
   Replace replace = ReplaceOf(parsed, paths);
   replace.merged_inputs = true;
   OutputFile file;

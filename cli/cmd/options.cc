@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "cli/cmd/defaults.h"
 #include "cli/text/code_points.h"
 
 namespace rfinject::cli {
 namespace {
-
-const Option* FindLong(std::span<const Option> options, std::string_view name) {
-  const auto it = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.name == name; });
-  return it == options.end() ? nullptr : &*it;
-}
-
-const Option* FindLetter(std::span<const Option> options, char letter) {
-  const auto it = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.letter == letter; });
-  return letter == 0 || it == options.end() ? nullptr : &*it;
-}
 
 std::string UnknownOption(std::span<const Option> options, std::string_view given) {
   std::vector<std::string_view> names;
@@ -31,12 +23,6 @@ std::string UnknownOption(std::span<const Option> options, std::string_view give
   const std::string_view nearest = Nearest(bare.substr(0, bare.find('=')), names);
   if (!nearest.empty()) text += "; did you mean --" + std::string(nearest) + "?";
   return text;
-}
-
-// What a script with an unset variable gives: to go on as if the option were not there would be silent.
-int EmptyValue(std::string_view verb, const Option& option) {
-  return UsageError(verb,
-                    absl::StrCat("--", std::string(option.name), " is empty; it wants ", std::string(option.value)));
 }
 
 // Insertions, deletions, replacements and swaps of neighbours (which is what typing does), without regard to case.
@@ -92,19 +78,40 @@ std::string HelpOf(const VerbHelp& help) {
   add(kHelpOption);
   for (auto& [left, what] : lines) {
     left.resize(width + 2, ' ');
-    for (size_t begin = 0; begin <= what.size();) {
-      const size_t end = std::min(what.find('\n', begin), what.size());
-      text += (begin == 0 ? left : std::string(width + 2, ' ')) + std::string(what.substr(begin, end - begin)) + "\n";
-      begin = end + 1;
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(what), '\n'))) {
+      text += left + line + "\n";
+      left.assign(width + 2, ' ');
     }
   }
   return text;
 }
 
-std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arguments arguments, WordPolicy policy,
+std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arguments arguments,
                                 ParsedOptions* parsed) {
   const std::span<const Option> options = help.options;
+  const bool words_end_options = help.words == kPrograms;
+  const auto find = [&](const auto& is) {
+    const auto found = std::find_if(options.begin(), options.end(), is);
+    return found == options.end() ? nullptr : &*found;
+  };
   size_t i = 0;
+  // Takes the option's value, which is `given` in `word` itself or is the next word. Returns 2 after a mistake.
+  const auto take = [&](const Option& option, std::string_view word,
+                        std::optional<std::string_view> given) -> std::optional<int> {
+    if (!given && !TakesNoWord(option)) {
+      if (++i == arguments.size()) {
+        return UsageError(verb, std::string(word) + " wants a value: " + std::string(option.value));
+      }
+      given = arguments[i];
+    }
+    // What a script with an unset variable gives: to go on as if the option were not there would be silent.
+    if (!TakesNoWord(option) && given->empty()) {
+      return UsageError(
+          verb, absl::StrCat("--", std::string(option.name), " is empty; it wants ", std::string(option.value)));
+    }
+    parsed->values[std::string(option.name)] = given.value_or("");
+    return std::nullopt;
+  };
   for (; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
     if (word == "--") {
@@ -112,8 +119,8 @@ std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arg
       break;
     }
     if (word.size() < 2 || word[0] != '-') {  // "-" alone is a word: standard output
-      if (policy == WordPolicy::kEndOptions) break;
-      parsed->words.push_back(arguments[i]);
+      if (words_end_options) break;
+      parsed->words.emplace_back(word);
       continue;
     }
     if (word == "-h" || word == "--help") {
@@ -122,53 +129,33 @@ std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arg
     }
     if (word[1] == '-') {
       const size_t equals = word.find('=');
-      const Option* option = FindLong(options, word.substr(2, equals == word.npos ? word.npos : equals - 2));
+      const std::string_view name = word.substr(0, equals).substr(2);
+      const Option* option = find([name](const Option& one) { return one.name == name; });
       if (option == nullptr) return UsageError(verb, UnknownOption(options, word));
-      std::string value;
-      if (TakesNoWord(*option)) {
-        if (equals != word.npos && !option->value.empty()) {
-          value = word.substr(equals + 1);
-        } else if (equals != word.npos)
-          return UsageError(verb, "--" + std::string(option->name) + " takes no value");
-      } else if (equals != word.npos) {
-        value = word.substr(equals + 1);
-      } else if (++i < arguments.size()) {
-        value = arguments[i];
-      } else {
-        return UsageError(verb, std::string(word) + " wants a value: " + std::string(option->value));
+      std::optional<std::string_view> given;
+      if (equals != word.npos) given = word.substr(equals + 1);
+      if (given && option->value.empty()) {
+        return UsageError(verb, "--" + std::string(option->name) + " takes no value");
       }
-      if (value.empty() && !TakesNoWord(*option)) return EmptyValue(verb, *option);
-      parsed->values[std::string(option->name)] = value;
+      if (const auto code = take(*option, word, given)) return code;
       continue;
     }
-    for (size_t letter = 1; letter < word.size(); ++letter) {  // -qv is -q -v
-      const Option* option = FindLetter(options, word[letter]);
+    for (size_t at = 1; at < word.size(); ++at) {  // -qv is -q -v
+      const Option* option = find([letter = word[at]](const Option& one) { return one.letter == letter; });
       if (option == nullptr) return UsageError(verb, UnknownOption(options, word));
-      std::string value;
-      if (!TakesNoWord(*option)) {
-        if (letter + 1 < word.size()) {
-          value = word.substr(letter + 1);
-        } else if (++i < arguments.size()) {
-          value = arguments[i];
-        } else {
-          return UsageError(verb, std::string(word) + " wants a value: " + std::string(option->value));
-        }
-        letter = word.size();
-        if (value.empty()) return EmptyValue(verb, *option);
-      }
-      parsed->values[std::string(option->name)] = value;
+      std::optional<std::string_view> given;
+      if (!TakesNoWord(*option) && at + 1 < word.size()) given = word.substr(at + 1);
+      if (const auto code = take(*option, word, given)) return code;
+      if (!TakesNoWord(*option)) break;
     }
   }
-  for (; i < arguments.size(); ++i) parsed->words.push_back(arguments[i]);
+  for (; i < arguments.size(); ++i) parsed->words.emplace_back(arguments[i]);
   // Of a program to run, its arguments are its own.
-  const auto empty = [](const char* word) { return *word == '\0'; };
-  if (policy == WordPolicy::kAnywhere && std::any_of(parsed->words.begin(), parsed->words.end(), empty)) {
+  const auto empty = [](const std::string& word) { return word.empty(); };
+  if (!words_end_options && std::any_of(parsed->words.begin(), parsed->words.end(), empty)) {
     return UsageError(verb, "an argument is empty");
   }
-  if (const absl::Status status = ApplyDefaults(verb, help, parsed); !status.ok()) {
-    Complain(std::string(status.message()));
-    return 2;
-  }
+  if (const absl::Status status = ApplyDefaults(verb, help, parsed); !Succeeded(status)) return 2;
   return std::nullopt;
 }
 
@@ -176,6 +163,11 @@ int UsageError(std::string_view verb, std::string_view text) {
   const std::string name(verb);
   PrintError("rfinject " + name + ": " + PrintableText(text) + " (rfinject " + name + " -h tells more)\n");
   return 2;
+}
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
 }
 
 bool ParseNumber(std::string_view text, uint64_t* value) {

@@ -8,9 +8,7 @@
 //     return {kUsage, {{"output", 'o', "FILE", "write there", kFiles}, {"strict", 0, "", "alarms are errors"}},
 //     kFiles};
 //   }
-//   ParsedOptions parsed;
-//   if (const auto code = ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return
-//   *code;
+//   int ReportMain(const ParsedOptions& parsed) { return parsed.Has("strict") ? … }
 #ifndef RFINJECT_CLI_CMD_OPTIONS_H_
 #define RFINJECT_CLI_CMD_OPTIONS_H_
 
@@ -49,17 +47,14 @@ std::string_view ChoicesOf(std::span<const std::string_view> words);
 struct VerbHelp {
   std::string_view usage;  // the forms of the command line, an empty line, and what it does
   std::vector<Option> options;
-  std::string_view words = {};  // its words, as Option::choices
-};
-
-enum class WordPolicy : uint8_t {
-  kAnywhere,    // options and words in any order
-  kEndOptions,  // the first word ends the options: it and all after it are words
+  // Its words, as Option::choices. Options and words come in any order, but where the words are a program (kPrograms)
+  // the first one ends the options.
+  std::string_view words = {};
 };
 
 struct ParsedOptions {
   std::map<std::string, std::string, std::less<>> values;  // by name; "" for flags; the last one given counts
-  std::vector<char*> words;
+  std::vector<std::string> words;
   std::set<std::string, std::less<>> defaults;  // those of `values` that no command line gave, but a file of defaults
 
   bool Has(std::string_view name) const { return values.find(name) != values.end(); }
@@ -77,11 +72,14 @@ inline bool TakesNoWord(const Option& option) { return option.value.empty() || o
 
 // Returns nothing when the verb should go on, otherwise its exit code: 0 after -h or --help (help is on stdout), 2
 // after a mistake (one line on stderr says which option was probably meant).
-std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arguments arguments, WordPolicy policy,
+std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arguments arguments,
                                 ParsedOptions* parsed);
 
 // "rfinject VERB: TEXT" on stderr, and 2.
 int UsageError(std::string_view verb, std::string_view text);
+
+// The value of an environment variable; empty where it is not set.
+std::string Variable(const char* name);
 
 // A number of steps and the like: decimal digits only.
 bool ParseNumber(std::string_view text, uint64_t* value);

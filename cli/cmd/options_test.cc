@@ -15,14 +15,14 @@ constexpr Option kOptions[] = {{"output", 'o', "FILE", "where"},
                                {"steps", 0, "N", "number"}};
 
 struct Parse {
-  Parse(std::vector<std::string> words, WordPolicy policy) : storage(std::move(words)) {
+  Parse(std::vector<std::string> words, std::string_view kind) : storage(std::move(words)) {
     for (std::string& word : storage) pointers.push_back(word.data());
     ::testing::internal::CaptureStderr();
     ::testing::internal::CaptureStdout();
-    code = ParseOptions("verb", {"usage", {std::begin(kOptions), std::end(kOptions)}}, pointers, policy, &parsed);
+    code = ParseOptions("verb", {"usage", {std::begin(kOptions), std::end(kOptions)}, kind}, pointers, &parsed);
     out = ::testing::internal::GetCapturedStdout();
     errors = ::testing::internal::GetCapturedStderr();
-    for (char* word : parsed.words) rest.emplace_back(word);
+    rest = parsed.words;
   }
   std::vector<std::string> storage;
   std::vector<char*> pointers;
@@ -37,18 +37,18 @@ using Words = std::vector<std::string>;
 TEST(Options, EveryWayToGiveAValue) {
   for (const Words& words : {Words{"-o", "x"}, Words{"-ox"}, Words{"--output", "x"}, Words{"--output=x"},
                              Words{"-sox"}, Words{"-so", "x"}}) {
-    Parse parse(words, WordPolicy::kAnywhere);
+    Parse parse(words, kFiles);
     EXPECT_FALSE(parse.code) << parse.errors;
     EXPECT_EQ(parse.parsed.Value("output"), "x");
   }
-  Parse last({"-o", "x", "-o", "y"}, WordPolicy::kAnywhere);
+  Parse last({"-o", "x", "-o", "y"}, kFiles);
   EXPECT_EQ(last.parsed.Value("output"), "y");
-  Parse dash({"--output=x", "-o", "-"}, WordPolicy::kAnywhere);
+  Parse dash({"--output=x", "-o", "-"}, kFiles);
   EXPECT_EQ(dash.parsed.Value("output"), "-");
 }
 
 TEST(Options, WordsAnywhere) {
-  Parse parse({"a", "--strict", "b", "--", "-o", "--nothing"}, WordPolicy::kAnywhere);
+  Parse parse({"a", "--strict", "b", "--", "-o", "--nothing"}, kFiles);
   EXPECT_FALSE(parse.code);
   EXPECT_EQ(parse.rest, (Words{"a", "b", "-o", "--nothing"}));
   EXPECT_TRUE(parse.parsed.Has("strict"));
@@ -56,11 +56,11 @@ TEST(Options, WordsAnywhere) {
 }
 
 TEST(Options, TheFirstWordEndsThem) {
-  Parse parse({"-q", "python", "-o", "y", "--bogus", "--", "z"}, WordPolicy::kEndOptions);
+  Parse parse({"-q", "python", "-o", "y", "--bogus", "--", "z"}, kPrograms);
   EXPECT_FALSE(parse.code);
   EXPECT_EQ(parse.rest, (Words{"python", "-o", "y", "--bogus", "--", "z"}));
   EXPECT_FALSE(parse.parsed.Has("output"));
-  Parse dashes({"-o", "x", "--", "-q", "--"}, WordPolicy::kEndOptions);
+  Parse dashes({"-o", "x", "--", "-q", "--"}, kPrograms);
   EXPECT_EQ(dashes.rest, (Words{"-q", "--"}));
 }
 
@@ -68,22 +68,21 @@ TEST(Options, MistakesAreUsageErrors) {
   for (const Words& words : {Words{"--nothing"}, Words{"-x"}, Words{"-qx"}, Words{"--strict=1"}, Words{"-o"},
                              Words{"--output"}, Words{"--=x"}, Words{"---"}, Words{"--output="}, Words{"-o", ""},
                              Words{"-so", ""}, Words{"a", ""}, Words{"--", ""}}) {
-    Parse parse(words, WordPolicy::kAnywhere);
+    Parse parse(words, kFiles);
     ASSERT_TRUE(parse.code) << words[0];
     EXPECT_EQ(*parse.code, 2);
     EXPECT_NE(parse.errors.find("rfinject verb: "), std::string::npos);
     EXPECT_EQ(parse.out, "");
   }
   // What a script with an unset variable gives. A program's own arguments may be empty.
-  EXPECT_NE(Parse({"-o", ""}, WordPolicy::kAnywhere).errors.find("--output is empty; it wants FILE"),
-            std::string::npos);
-  EXPECT_FALSE(Parse({"program", ""}, WordPolicy::kEndOptions).code);
-  EXPECT_NE(Parse({"--ouptut=x"}, WordPolicy::kAnywhere).errors.find("did you mean --output?"), std::string::npos);
+  EXPECT_NE(Parse({"-o", ""}, kFiles).errors.find("--output is empty; it wants FILE"), std::string::npos);
+  EXPECT_FALSE(Parse({"program", ""}, kPrograms).code);
+  EXPECT_NE(Parse({"--ouptut=x"}, kFiles).errors.find("did you mean --output?"), std::string::npos);
 }
 
 TEST(Options, Help) {
   for (const char* word : {"-h", "--help"}) {
-    Parse parse({word}, WordPolicy::kEndOptions);
+    Parse parse({word}, kPrograms);
     ASSERT_TRUE(parse.code);
     EXPECT_EQ(*parse.code, 0);
     EXPECT_NE(parse.out.find("-o, --output FILE"), std::string::npos);
@@ -110,7 +109,6 @@ TEST(Options, Nearest) {
 }
 
 TEST(Launch, PreloadIsPrependedOnce) {
-  EXPECT_EQ(PrependPreload("/l.so", nullptr), "/l.so");
   EXPECT_EQ(PrependPreload("/l.so", ""), "/l.so");
   EXPECT_EQ(PrependPreload("/l.so", "/a.so b.so"), "/l.so:/a.so b.so");
   EXPECT_EQ(PrependPreload("/l.so", "/l.so:/a.so"), "/l.so:/a.so");

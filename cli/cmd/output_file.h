@@ -15,6 +15,8 @@
 
 namespace rfinject::cli {
 
+inline constexpr Option kOutputOption = {"output", 'o', "FILE", "write there, not to standard output; created 0600",
+                                         kFiles};
 inline constexpr Option kForceOption = {"force", 0, "",
                                         "replace FILE also where it is nothing that rfinject can make again"};
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,45 +59,6 @@ std::string ViewsHelp() {
   return text + line;
 }
 
-std::vector<Option> ReportOptionList() {
-  static const auto* const kViews = new std::vector<std::string_view>(ViewNames());
-  static const auto* const kViewsHelp = new std::string(ViewsHelp());
-  static const auto* const kAlarms = new std::string(
-      "exit with 3 when an alarm is raised, or one of these (rfinject "
-      "explain R005)");
-  return {
-      {"by", 0, "WHAT", *kViewsHelp, ChoicesOf(*kViews)},
-      FormatOption(),
-      {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
-      kForceOption,
-      kLimitOption,
-      kRawOption,
-      kRowsOption,
-      {"sort", 0, "COLUMN", "rows by this column, the largest first: a head of the table, or a column of the CSV"},
-      {"depth", 0, "N", "layers folded to the first N parts of their names: 2 makes h.0 of h.0.attn.proj"},
-      {"validation", 0, "", "validations alone, which otherwise are a line of the training's report"},
-      kWidthOption,
-      kWideOption,
-      {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured", kFiles},
-      {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)", ChoicesOf(kColumns)},
-      {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between",
-       "datasheet clock empirical all"},
-      {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
-      {"step-by", 0, "WHAT",
-       "what a step is: iteration (default), what the training loop repeats; optimizer, each\n"
-       "step of one; or forward, each call of a model",
-       ChoicesOf(kStepBys)},
-      {"host-us", 0, "N",
-       "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
-       "by the clock the longer of GPU and host"},
-      kCalibrationOption,
-      {"launch-floor", 0, "US",
-       "where nothing says how fast the host launches: it launches a kernel every US microseconds\n"
-       "(default 10); what the GPU waits for is bound by launching"},
-      {"strict", 0, "[=R001,R004]", *kAlarms},
-  };
-}
-
 struct ReportArguments {
   const View* view = nullptr;
   const Format* format = nullptr;
@@ -108,7 +68,7 @@ struct ReportArguments {
   Limits limits;
   bool strict = false;
   std::vector<std::string> strict_alarms;  // none: all
-  std::string output, theory;
+  std::string theory;
 };
 
 // Which rows are meant, and how they are folded.
@@ -142,7 +102,6 @@ void ReadRows(const ParsedOptions& parsed, OptionReader* reader, ReportArguments
 absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   ReportArguments given;
-  given.output = parsed.Value("output");
   given.theory = parsed.Value("theory");
   ReadRows(parsed, &reader, &given);
   given.format = reader.FormatOption();
@@ -218,19 +177,50 @@ bool IsAlarming(const ReportArguments& given, const Document& document) {
 
 }  // namespace
 
-VerbHelp ReportHelp() { return {kReportUsage, ReportOptionList(), kFiles}; }
+VerbHelp ReportHelp() {
+  static const auto* const kViewsHelp = new std::string(ViewsHelp());
+  return {
+      kReportUsage,
+      {{"by", 0, "WHAT", *kViewsHelp, ChoicesOf(ViewNames())},
+       FormatOption(),
+       kOutputOption,
+       kForceOption,
+       kLimitOption,
+       kRawOption,
+       kRowsOption,
+       {"sort", 0, "COLUMN", "rows by this column, the largest first: a head of the table, or a column of the CSV"},
+       {"depth", 0, "N", "layers folded to the first N parts of their names: 2 makes h.0 of h.0.attn.proj"},
+       {"validation", 0, "", "validations alone, which otherwise are a line of the training's report"},
+       kWidthOption,
+       kWideOption,
+       {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured", kFiles},
+       {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)", ChoicesOf(kColumns)},
+       {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between",
+        "datasheet clock empirical all"},
+       {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
+       {"step-by", 0, "WHAT",
+        "what a step is: iteration (default), what the training loop repeats; optimizer, each\n"
+        "step of one; or forward, each call of a model",
+        ChoicesOf(kStepBys)},
+       {"host-us", 0, "N",
+        "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
+        "by the clock the longer of GPU and host"},
+       kCalibrationOption,
+       {"launch-floor", 0, "US",
+        "where nothing says how fast the host launches: it launches a kernel every US microseconds\n"
+        "(default 10); what the GPU waits for is bound by launching"},
+       {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"}},
+      kFiles};
+}
 
-int ReportMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int ReportMain(const ParsedOptions& parsed) {
   const absl::StatusOr<ReportArguments> given = Read(parsed);
   if (!given.ok()) return Refused("report", given.status());
   const bool every_run = given->view->every_run;
-  std::vector<std::string> paths = PathsOf(parsed.words);
-  if (paths.empty()) {
-    paths = {every_run ? std::string(kRunsFolder) + "/" : NewestRunHere("report")};
-    if (paths.front().empty()) return 2;
-  }
+  const bool of_all = every_run && parsed.words.empty();
+  const std::vector<std::string> paths =
+      of_all ? std::vector<std::string>{std::string(kRunsFolder) + "/"} : PathsOrNewestRun("report", parsed);
+  if (paths.empty()) return 2;
   std::vector<std::string> inputs = paths;
   if (!given->theory.empty()) {
     if (::access(given->theory.c_str(), F_OK) != 0 && errno == ENOENT) {
@@ -241,7 +231,7 @@ int ReportMain(Arguments arguments) {
     inputs.push_back(given->theory);
   }
   TextOutput destination;
-  if (!Succeeded(destination.Open(given->output, ReplaceOf(parsed, inputs)))) return 1;
+  if (!Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, inputs)))) return 1;
   LoadedRuns loaded = LoadRuns(paths, every_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);
   if (loaded.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to report");

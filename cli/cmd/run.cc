@@ -8,14 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <sstream>
 
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
@@ -41,13 +40,6 @@ constexpr std::string_view kRunUsage =
     "word that is none; everything from there on is the program's. The exit code is the program's own, 127 when "
     "there is\n"
     "no such program, 126 when it cannot be run, 2 for a mistake in the options.";
-
-std::vector<Option> RunOptionList() {
-  std::vector<Option> options(LaunchOptions().begin(), LaunchOptions().end());
-  options.push_back({"report", 0, "", "print the summary table on standard error when the program has ended"});
-  options.push_back(kCalibrationOption);
-  return options;
-}
 
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
@@ -75,14 +67,11 @@ int FindProgram(const std::string& name, std::string* found, std::string* why) {
   const char* variable = std::getenv("PATH");
   const std::string path = variable != nullptr ? variable : "/bin:/usr/bin";  // execvp's own default
   int found_error = ENOENT;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find(':', begin), path.size());
-    const std::string folder = path.substr(begin, end - begin);
+  for (const std::string& folder : std::vector<std::string>(absl::StrSplit(path, ':'))) {
     *found = (folder.empty() ? "." : folder) + "/" + name;
     const int error = check(*found);
     if (error == 0) return 0;
     if (error == EACCES) found_error = EACCES;
-    begin = end + 1;
   }
   *why = found_error == EACCES ? "permission denied" : "no such program in PATH";
   return found_error == EACCES ? kCannotRun : kNotFound;
@@ -90,17 +79,15 @@ int FindProgram(const std::string& name, std::string* found, std::string* why) {
 
 // Some words that are no program were meant as something else.
 std::string Suggestion(const std::string& word) {
-  std::vector<std::string_view> verbs;
-  for (const Command& command : AllCommands()) verbs.push_back(command.name);
-  const std::string_view verb = Nearest(word, verbs);
+  const std::string_view verb = Nearest(word, VerbNames());
   if (!verb.empty()) return "; did you mean 'rfinject " + std::string(verb) + "'?";
   std::error_code error;
   if (word.ends_with(".py") && std::filesystem::is_regular_file(word, error)) {
     return "; did you mean 'rfinject python " + word + "'?";
   }
   if (const std::string remedy = OtherProfileRemedy(word); !remedy.empty()) return "; " + remedy;
-  const bool trace = word.size() > 4 && word.compare(word.size() - 4, 4, ".rfx") == 0;
-  if (trace || std::filesystem::is_directory(word, error)) return "; did you mean 'rfinject report " + word + "'?";
+  if ((word.size() > 4 && word.ends_with(".rfx")) || std::filesystem::is_directory(word, error))
+    return "; did you mean 'rfinject report " + word + "'?";
   return {};
 }
 
@@ -111,13 +98,12 @@ int ProgramFailed(const std::string& program, int code, const std::string& why) 
 
 void SetVariables(const LaunchVariables& variables, bool quiet) {
   for (const auto& [name, value] : variables.settings) ::setenv(name.c_str(), value.c_str(), 1);
-  ::setenv("LD_PRELOAD", PrependPreload(variables.library, std::getenv("LD_PRELOAD")).c_str(), 1);
-  const char* injection = std::getenv("CUDA_INJECTION64_PATH");
-  if (injection == nullptr || *injection == '\0') {
+  ::setenv("LD_PRELOAD", PrependPreload(variables.library, Variable("LD_PRELOAD")).c_str(), 1);
+  const std::string injection = Variable("CUDA_INJECTION64_PATH");
+  if (injection.empty()) {
     ::setenv("CUDA_INJECTION64_PATH", variables.library.c_str(), 1);
   } else if (variables.library != injection && !quiet) {
-    Complain("CUDA_INJECTION64_PATH is set to " + std::string(injection) +
-             " and stays so; that tool may hold the GPU's counters");
+    Complain("CUDA_INJECTION64_PATH is set to " + injection + " and stays so; that tool may hold the GPU's counters");
   }
 }
 
@@ -132,8 +118,7 @@ void LetAddressSanitizerStart(const std::string& program) {
       })) {
     return;
   }
-  const char* existing = std::getenv("ASAN_OPTIONS");
-  std::string options = existing != nullptr ? existing : "";
+  std::string options = Variable("ASAN_OPTIONS");
   if (options.find(kCheck) != std::string::npos) return;
   if (!options.empty()) options += ':';
   options.append(kCheck).append("=0");
@@ -260,11 +245,14 @@ void PrintReport(const std::string& folder, const std::string& prepared, const F
 
 }  // namespace
 
-VerbHelp RunHelp() { return {kRunUsage, RunOptionList(), kPrograms}; }
+VerbHelp RunHelp() {
+  VerbHelp help = {kRunUsage, {LaunchOptions().begin(), LaunchOptions().end()}, kPrograms};
+  help.options.push_back({"report", 0, "", "print the summary table on standard error when the program has ended"});
+  help.options.push_back(kCalibrationOption);
+  return help;
+}
 
-int RunProgram(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("run", RunHelp(), arguments, WordPolicy::kEndOptions, &parsed)) return *code;
+int RunProgram(const ParsedOptions& parsed) {
   if (parsed.words.empty()) return UsageError("run", "no program is named");
   const bool quiet = parsed.Has("quiet");
 
@@ -283,7 +271,7 @@ int RunProgram(Arguments arguments) {
   if (!Succeeded(AddLibrary(&variables))) return 2;
   if (!variables.note.empty() && !parsed.Has("quiet")) Complain(variables.note);
 
-  const std::string set_already = std::getenv("RFINJECT_OUTPUT") != nullptr ? std::getenv("RFINJECT_OUTPUT") : "";
+  const std::string set_already = Variable("RFINJECT_OUTPUT");
   std::string pattern = set_already.empty() ? "" : AbsolutePattern(set_already);
   for (const auto& [name, value] : variables.settings) {
     if (name == "RFINJECT_OUTPUT") pattern = value;
@@ -302,7 +290,7 @@ int RunProgram(Arguments arguments) {
   if (const std::string note = TakenOutputNote(pattern); !note.empty() && !quiet) Complain(note);
   const std::string prepared = folder;
   if (own_folder) {
-    const std::string run = RunFolderName(folder, PathsOf(parsed.words), absl::Now(), ::getpid()) + "/";
+    const std::string run = RunFolderName(folder, parsed.words, absl::Now(), ::getpid()) + "/";
     folder += run;
     pattern = AbsolutePattern(std::string(kRunsFolder) + "/" + run);
     variables.settings.emplace_back("RFINJECT_OUTPUT", pattern);
@@ -314,7 +302,8 @@ int RunProgram(Arguments arguments) {
   SetVariables(variables, quiet);
   LetAddressSanitizerStart(program);
 
-  std::vector<char*> words = parsed.words;
+  std::vector<char*> words;
+  for (const std::string& word : parsed.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   if (!parsed.Has("report")) {
     if (parsed.Has("verbose")) {

@@ -9,16 +9,12 @@
 #include <string_view>
 
 #include "absl/time/clock.h"
+#include "cli/cmd/options.h"
 
 namespace rfinject::cli {
 namespace {
 
 constexpr size_t kMaxName = 40;
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
@@ -24,16 +23,6 @@ constexpr std::string_view kRunsUsage =
     "The runs, oldest first: when, on what, how many ranks and steps, how long a step took, the command, and where "
     "the\n"
     "traces are. Without a name those in rfinject-out/. Ranks and restarts of one job are one run.";
-
-std::vector<Option> RunsOptionList() {
-  return {FormatOption(/*pictures=*/false),
-          {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
-          kForceOption,
-          kRawOption,
-          kWidthOption,
-          kWideOption,
-          kCalibrationOption};
-}
 
 // For each folder above a trace how many runs have traces in it, in whatever depth.
 std::map<std::string, size_t> RunsAbove(const std::vector<LoadedRun>& runs) {
@@ -86,18 +75,21 @@ std::vector<RunLine> LinesOf(const LoadedRuns& loaded, const Calibration& calibr
 
 }  // namespace
 
-VerbHelp RunsHelp() { return {kRunsUsage, RunsOptionList(), kFiles}; }
+VerbHelp RunsHelp() {
+  return {kRunsUsage,
+          {FormatOption(/*pictures=*/false), kOutputOption, kForceOption, kRawOption, kWidthOption, kWideOption,
+           kCalibrationOption},
+          kFiles};
+}
 
-int RunsMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("runs", RunsHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int RunsMain(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   const Format* const format = reader.FormatOption(/*pictures=*/false);
   WriteOptions writing = reader.Writing(format);
   writing.most_rows = 0;
   const Calibration calibration = reader.CalibrationOption();
   if (!reader.ok()) return Refused("runs", reader.status());
-  std::vector<std::string> paths = PathsOf(parsed.words);
+  std::vector<std::string> paths = parsed.words;
   if (paths.empty()) paths = {std::string(kRunsFolder)};
   TextOutput destination;
   if (!Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, paths)))) return 1;

@@ -8,12 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/cmd/options.h"
 #include "cli/text/code_points.h"
 
 namespace rfinject::cli {
@@ -35,9 +34,8 @@ absl::Status Failed(std::string_view what) {
 }  // namespace
 
 bool Screen::IsPossible() {
-  const char* const term = std::getenv("TERM");
-  return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && term != nullptr && *term != '\0' &&
-         std::strcmp(term, "dumb") != 0;
+  const std::string term = Variable("TERM");
+  return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && !term.empty() && term != "dumb";
 }
 
 absl::StatusOr<std::unique_ptr<Screen>> Screen::Open() {
@@ -119,10 +117,10 @@ absl::Status Screen::Draw(const std::vector<std::string>& lines) {
   return Write(text) ? absl::OkStatus() : Failed("write");
 }
 
-bool Screen::HasInput() const {
+bool Screen::HasInput(int at_most_ms) const {
   std::array<pollfd, 2> waited = {
       {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0}, {.fd = signals_, .events = POLLIN, .revents = 0}}};
-  return ::poll(waited.data(), waited.size(), 0) > 0;
+  return ::poll(waited.data(), waited.size(), at_most_ms) > 0;
 }
 
 Screen::Input Screen::Wait(absl::Duration at_most) {
@@ -131,9 +129,7 @@ Screen::Input Screen::Wait(absl::Duration at_most) {
     if (const Input input = Take(); input.what != What::kNothing) return input;
     const absl::Duration left = std::max(until - absl::Now(), absl::ZeroDuration());
     if (left == absl::ZeroDuration()) return {};
-    std::array<pollfd, 2> waited = {
-        {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0}, {.fd = signals_, .events = POLLIN, .revents = 0}}};
-    (void)::poll(waited.data(), waited.size(), static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
+    (void)HasInput(static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
   }
 }
 

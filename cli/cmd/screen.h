@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <termios.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -61,8 +60,8 @@ class Screen {
     int signal = 0;  // with kEnd; 0: the terminal has gone
   };
   Input Wait(absl::Duration at_most);
-  // Whether Wait would return something at once.
-  bool HasInput() const;
+  // Whether there is something for Wait to return, now or within `at_most_ms` milliseconds.
+  bool HasInput(int at_most_ms = 0) const;
 
  private:
   Screen() = default;

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -49,15 +48,13 @@ WriteOptions WriteOptionsFor(int fd) {
   WriteOptions options;
   struct winsize size {};
   uint64_t columns = 0;
-  const char* const given = std::getenv("COLUMNS");  // what a user exports counts for pipes as well
-  if (given != nullptr && ParseNumber(given, &columns) && columns > 0 && columns <= kMostColumns) {
+  // What a user exports counts for pipes as well.
+  if (ParseNumber(Variable("COLUMNS"), &columns) && columns > 0 && columns <= kMostColumns) {
     options.width = static_cast<int>(columns);
   }
   if (::isatty(fd) == 1) {
     if (columns == 0 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options.width = size.ws_col;
-    const char* no_color = std::getenv("NO_COLOR");  // no-color.org
-    const char* term = std::getenv("TERM");
-    options.color = (no_color == nullptr || *no_color == '\0') && (term == nullptr || std::strcmp(term, "dumb") != 0);
+    options.color = Variable("NO_COLOR").empty() && Variable("TERM") != "dumb";  // no-color.org
   }
   return options;
 }
@@ -125,18 +122,16 @@ WriteOptions OptionReader::Writing(const Format* format) {
 
 Limits OptionReader::Limit() {
   Limits limits;
-  const std::string given = parsed_.Value(kLimitOption.name);
-  for (std::string_view rest = given; !rest.empty();) {
-    const std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  std::istringstream each(parsed_.Value(kLimitOption.name));
+  for (std::string one; std::getline(each, one, ',');) {
     const size_t equals = std::min(one.find('='), one.size());
-    const std::string_view what = one.substr(0, equals);
+    const std::string_view what = std::string_view(one).substr(0, equals);
     uint64_t* const limit = what == "runs"   ? &limits.runs
                             : what == "rows" ? &limits.rows
                             : what == "name" ? &limits.name
                                              : nullptr;
     if (limit == nullptr || equals == one.size() || !ParseNumber(one.substr(equals + 1), limit)) {
-      Refuse("--limit wants runs=N, rows=N or name=N, not '" + std::string(one) + "'");
+      Refuse("--limit wants runs=N, rows=N or name=N, not '" + one + "'");
     }
   }
   return limits;

@@ -87,4 +87,9 @@ SubprocessResult RunSubprocess(const std::vector<std::string>& words,
   return result;
 }
 
+std::string LastLine(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of("\n ") + 1);
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
 }  // namespace rfinject::cli

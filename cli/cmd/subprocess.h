@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct SubprocessResult {
 SubprocessResult RunSubprocess(const std::vector<std::string>& words,
                                const std::vector<std::pair<std::string, std::string>>& environment, int timeout_s,
                                const std::string& folder = {}, const std::function<bool()>& in_child = nullptr);
+
+// The last line of what a program wrote, without blanks behind it.
+std::string LastLine(std::string_view text);
 
 }  // namespace rfinject::cli
 

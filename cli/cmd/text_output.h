@@ -5,7 +5,6 @@
 #define RFINJECT_CLI_CMD_TEXT_OUTPUT_H_
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "cli/cmd/output_file.h"

@@ -220,18 +220,15 @@ Ending Show(Top* top, Screen* screen) {
 }  // namespace
 
 VerbHelp TopHelp() {
-  static const auto* const kByWords = new std::string(ChoicesOf(kBys));
   return {kTopUsage,
           {{"once", 0, "", "print what there is now, and end"},
-           {"by", 0, "WHAT", "rows by layer (default), op or kernel", *kByWords},
+           {"by", 0, "WHAT", "rows by layer (default), op or kernel", ChoicesOf(kBys)},
            {"rows", 0, "N", "with --once: rows of the table, and ranks; 0: all. Default 10"},
            kCalibrationOption},
           kFiles};
 }
 
-int TopMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("top", TopHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+int TopMain(const ParsedOptions& parsed) {
   if (parsed.words.size() > 1)
     return UsageError("top", "one folder or trace is wanted: jobs are shown one at a time");
   constexpr uint64_t kRows = 10;
@@ -240,7 +237,7 @@ int TopMain(Arguments arguments) {
   const uint64_t rows = reader.Number("rows", kRows);
   Calibration calibration = reader.CalibrationOption();
   if (!reader.ok()) return Refused("top", reader.status());
-  const std::string path = parsed.words.empty() ? NewestRunHere("top") : std::string(parsed.words.front());
+  const std::string path = parsed.words.empty() ? NewestRunHere("top") : parsed.words.front();
   if (path.empty()) return 2;
   Top top(path, kByOf[by], std::move(calibration));
   if (parsed.Has("once") || !Screen::IsPossible()) {

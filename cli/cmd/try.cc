@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -17,10 +16,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
-#include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/text_output.h"
@@ -49,33 +48,6 @@ constexpr std::array<std::string_view, 3> kLossChecks = {"no", "here", "cpu"};  
 constexpr std::array<std::string_view, 9> kOfRun = {"estimate", "estimate-on", "values", "virtual-gpus", "steps",
                                                     "skip",     "overhead",    "ranks",  "quiet"};
 
-std::vector<Option> TryOptionList() {
-  std::vector<Option> options = {
-      {"all", 0, "", "every change of --list that needs no value"},
-      {"list", 0, "", "print the changes, and what each writes into a program"},
-      {"minutes", 0, "N", "begin no further round after N minutes; default 30. Estimates need one round"},
-      {"check-loss", 0, "WHERE",
-       "hold the loss of eight steps against the program's own: cpu, here, or no. Default:\n"
-       "here, but no for an estimate",
-       ChoicesOf(kLossChecks)},
-      {"in-place", 0, "", "let the program write where it writes, over its own files"},
-      {"whole", 0, "", "let the program run to its end"},
-      {"diff", 0, "", "print the changes worth doing as a patch; the table goes to standard error"},
-      {"require", 0, "CONDITION", "exit with 4 unless it holds: 'won>=10%'"},
-      {"keep", 0, "", "keep the folder with all traces, and say where it is"},
-      FormatOption(/*pictures=*/false),
-      {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
-      kForceOption,
-      kWidthOption,
-      kWideOption,
-      kRawOption,
-      kCalibrationOption};
-  for (const Option& option : LaunchOptions()) {
-    if (std::find(kOfRun.begin(), kOfRun.end(), option.name) != kOfRun.end()) options.push_back(option);
-  }
-  return options;
-}
-
 // "won>=10%" as 0.1; negative where it is something else.
 double RequiredShare(std::string_view text) {
   constexpr std::string_view kBegin = "won>=";
@@ -88,9 +60,7 @@ double RequiredShare(std::string_view text) {
 
 int PrintList() {
   for (const ShippedChange& change : ShippedChanges()) {
-    Print(absl::StrCat(std::string(change.name),
-                       std::string(change.name.size() < 20 ? 20 - change.name.size() : 1, ' '), change.title, "\n",
-                       std::string(20, ' '), "write: ", change.write, "\n"));
+    Print(absl::StrFormat("%-19s %s\n%20swrite: %s\n", change.name, change.title, "", change.write));
   }
   return FinishOutput(0);
 }
@@ -99,7 +69,7 @@ int PrintList() {
 absl::StatusOr<std::vector<WantedChange>> ReadChanges(const ParsedOptions& parsed,
                                                       std::vector<std::string>* program) {
   std::vector<WantedChange> changes;
-  *program = PathsOf(parsed.words);
+  *program = parsed.words;
   if (parsed.Has("all")) {
     for (const ShippedChange& change : ShippedChanges()) {
       if (change.name == "checkpoint") continue;  // it needs the names of layers
@@ -224,11 +194,36 @@ std::string Patch(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-VerbHelp TryHelp() { return {kTryUsage, TryOptionList(), kPrograms}; }
+VerbHelp TryHelp() {
+  VerbHelp help = {
+      kTryUsage,
+      {{"all", 0, "", "every change of --list that needs no value"},
+       {"list", 0, "", "print the changes, and what each writes into a program"},
+       {"minutes", 0, "N", "begin no further round after N minutes; default 30. Estimates need one round"},
+       {"check-loss", 0, "WHERE",
+        "hold the loss of eight steps against the program's own: cpu, here, or no. Default:\n"
+        "here, but no for an estimate",
+        ChoicesOf(kLossChecks)},
+       {"in-place", 0, "", "let the program write where it writes, over its own files"},
+       {"whole", 0, "", "let the program run to its end"},
+       {"diff", 0, "", "print the changes worth doing as a patch; the table goes to standard error"},
+       {"require", 0, "CONDITION", "exit with 4 unless it holds: 'won>=10%'"},
+       {"keep", 0, "", "keep the folder with all traces, and say where it is"},
+       FormatOption(/*pictures=*/false),
+       kOutputOption,
+       kForceOption,
+       kWidthOption,
+       kWideOption,
+       kRawOption,
+       kCalibrationOption},
+      kPrograms};
+  for (const Option& option : LaunchOptions()) {
+    if (std::find(kOfRun.begin(), kOfRun.end(), option.name) != kOfRun.end()) help.options.push_back(option);
+  }
+  return help;
+}
 
-int TryMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("try", TryHelp(), arguments, WordPolicy::kEndOptions, &parsed)) return *code;
+int TryMain(const ParsedOptions& parsed) {
   if (parsed.Has("list")) return PrintList();
   OptionReader reader(parsed);
   const Format* const format = reader.FormatOption(/*pictures=*/false);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "cli/cmd/text_file.h"
 
 namespace rfinject::cli {
@@ -29,20 +29,15 @@ std::string_view SourceOf(std::string_view name) {
   return {};
 }
 
-std::vector<std::string_view> PartsOf(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
+// The parts of `text` between separators.
+std::vector<std::string> PartsOf(std::string_view text, char separator) {
+  return absl::StrSplit(std::string(text), separator);
 }
 
 // The text of the line that begins so, without that.
 std::string LineWith(std::string_view source, std::string_view begin) {
-  for (const std::string_view line : PartsOf(source, '\n')) {
-    if (line.starts_with(begin)) return std::string(line.substr(begin.size()));
+  for (const std::string& line : PartsOf(source, '\n')) {
+    if (line.starts_with(begin)) return line.substr(begin.size());
   }
   return {};
 }
@@ -155,15 +150,15 @@ std::string ChangeFile(const ChangeOptions& options, std::span<const WantedChang
 ChangeReport ReadChangeReport(std::string_view text) {
   ChangeReport report;
   std::string losing;  // the process whose losses count
-  for (const std::string_view line : PartsOf(text, '\n')) {
-    const std::vector<std::string_view> words = PartsOf(line, '\t');
+  for (const std::string& line : PartsOf(text, '\n')) {
+    const std::vector<std::string> words = PartsOf(line, '\t');
     if (words.size() == 6 && words[1] == "change") {
       report.lines.push_back({Unescaped(words[2]), Unescaped(words[3]), Unescaped(words[4]), !words[5].empty()});
     } else if (words.size() == 3 && words[1] == "patch") {
-      report.patches[std::string(words[0])] = Unescaped(words[2]);
+      report.patches[words[0]] = Unescaped(words[2]);
     } else if (words.size() == 3 && words[1] == "loss") {
-      if (losing.empty()) losing = std::string(words[0]);
-      if (losing == words[0]) report.losses.push_back(std::strtod(std::string(words[2]).c_str(), nullptr));
+      if (losing.empty()) losing = words[0];
+      if (losing == words[0]) report.losses.push_back(std::strtod(words[2].c_str(), nullptr));
     } else if (words.size() == 3 && words[1] == "exception") {
       report.exception = Unescaped(words[2]);
     } else if (words.size() == 3 && words[1] == "outside") {

@@ -1,15 +1,10 @@
 #include "cli/cmd/try_runs.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <map>
 
 #include "absl/status/status.h"
@@ -24,7 +19,6 @@
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/memory.h"
-#include "cli/text/units.h"
 
 namespace rfinject::cli {
 namespace {
@@ -55,13 +49,6 @@ struct Variant {
   std::vector<double> steps_ns;  // of each round
   bool running = true;           // its further rounds would say more
 };
-
-std::string TextOf(const std::string& path) { return ReadTextFile(path).value_or(""); }
-
-std::string LastLineOf(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
 
 class Runner {
  public:
@@ -102,8 +89,8 @@ class Runner {
     const SubprocessResult done = RunSubprocess(words, environment, static_cast<int>(left), plan_.folder, in_child);
     Outcome outcome{.code = done.code,
                     .timed_out = done.timed_out,
-                    .last_error = LastLineOf(done.errors),
-                    .report = ReadChangeReport(TextOf(options.report))};
+                    .last_error = LastLine(done.errors),
+                    .report = ReadChangeReport(ReadTextFile(options.report).value_or(""))};
     for (std::filesystem::recursive_directory_iterator it(folder + "/traces", error), end; !error && it != end;
          it.increment(error)) {
       if (it->path().extension() == ".rfx") outcome.traces.push_back(it->path().string());
@@ -383,9 +370,8 @@ std::vector<WantedChange> BestOf(const std::vector<Variant>& variants) {
 
 Variant VariantOf(std::vector<WantedChange> changes) {
   Variant variant;
-  for (const WantedChange& change : changes) {
-    absl::StrAppend(&variant.trial.name, variant.trial.name.empty() ? "" : " + ", change.name);
-  }
+  variant.trial.name =
+      absl::StrJoin(changes, " + ", [](std::string* out, const WantedChange& change) { out->append(change.name); });
   if (changes.size() == 1) variant.trial.write = changes.front().write;
   variant.trial.changes = changes.size();
   variant.changes = std::move(changes);
@@ -402,7 +388,7 @@ absl::StatusOr<std::vector<Trial>> TryChanges(const TryPlan& plan, std::span<con
   if (absl::Status status = comparison.Rounds(variants); !status.ok()) return status;
   comparison.CheckLosses(variants);
   std::vector<Variant> together;
-  if (std::vector<WantedChange> best = BestOf(variants); plan.together && best.size() > 1) {
+  if (std::vector<WantedChange> best = BestOf(variants); best.size() > 1) {
     together.push_back(VariantOf(std::move(best)));
     if (absl::Status status = comparison.Rounds(together); !status.ok()) return status;
     comparison.CheckLosses(together);

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,7 +29,6 @@ struct TryPlan {
   absl::Time deadline;               // no run begins after it, but for the first of each change
   LossCheck loss = LossCheck::kNone;
   bool quiet = false;
-  bool together = true;  // the best of the changes are tried together, too
   Calibration calibration;
 };
 

@@ -6,7 +6,6 @@
 #define RFINJECT_CLI_CMD_USER_CALIBRATION_H_
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "cli/cmd/options.h"

@@ -5,17 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 
+#include "cli/cmd/options.h"
 #include "cli/cmd/text_file.h"
 
 namespace rfinject::cli {
+
 std::string UserConfigFolder() {
-  const char* folder = std::getenv("XDG_CONFIG_HOME");
-  if (folder != nullptr && *folder == '/') return folder;
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.config" : std::string();
+  std::string folder = Variable("XDG_CONFIG_HOME");
+  const std::string home = Variable("HOME");
+  if (folder.starts_with('/')) return folder;
+  return home.starts_with('/') ? home + "/.config" : "";
 }
 
 UserFile ReadUserFile(const std::string& path, size_t most_kib, WhoseFile whose) {

@@ -27,18 +27,6 @@ void WriteText(std::string_view text, CsvTexts texts, std::ostream& out) {
   out << '"';
 }
 
-void WriteCell(const Cell& cell, CsvTexts texts, std::ostream& out) {
-  if (const auto* text = std::get_if<std::string>(&cell)) {
-    WriteText(*text, texts, out);
-  } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
-    out << *count;
-  } else if (const auto* number = std::get_if<double>(&cell)) {
-    out << NumberText(*number);
-  } else if (const auto* yes = std::get_if<bool>(&cell)) {
-    out << (*yes ? "true" : "false");
-  }
-}
-
 absl::Status WriteCsv(const Document& document, const WriteOptions& options, std::ostream& out) {
   std::vector<std::string_view> head;
   for (const RowSet& set : document.lines) {
@@ -57,7 +45,10 @@ absl::Status WriteCsv(const Document& document, const WriteOptions& options, std
     for (size_t row = 0; row < set.size; ++row) {
       for (size_t c = 0; c < columns.size(); ++c) {
         if (c > 0) out << ',';
-        if (columns[c] != nullptr && columns[c]->value) WriteCell(columns[c]->value(row), options.csv_texts, out);
+        if (columns[c] == nullptr || !columns[c]->value) continue;
+        const Cell cell = columns[c]->value(row);
+        const bool is_text = std::holds_alternative<std::string>(cell);
+        WriteText(ExactText(cell), is_text ? options.csv_texts : CsvTexts::kExact, out);
       }
       out << '\n';
     }

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <ostream>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -34,25 +34,22 @@ constexpr size_t kMostRows = 2000;  // of a table that is no list of the picture
 // Where the slider stands when the page opens, in percent of each run's time: at 99 where there are many rows, and
 // lower where even those would be too many to draw at once.
 double OpeningShare(std::span<const Report> reports) {
-  size_t row_count = 0, most = 0;
   constexpr double kLeast = 50, kStep = 0.5;
-  for (const Report& report : reports) {
-    for (const Row& row : PictureRows(report)) row_count += row.member_of < 0 ? 1 : 0;
-  }
-  if (row_count <= kShowAllUpTo) return 100;
+  size_t row_count = 0;
   double share = 99;
   for (const Report& report : reports) {
     std::vector<double> times;
     for (const Row& row : PictureRows(report)) {
       if (row.member_of < 0) times.push_back(row.time_share);
     }
-    std::sort(times.begin(), times.end(), std::greater<>());
-    most = kMostAtOpening / reports.size();
+    row_count += times.size();
+    const size_t most = kMostAtOpening / reports.size();
     if (times.size() <= most) continue;
+    std::sort(times.begin(), times.end(), std::greater<>());
     const double reached = 100 * std::accumulate(times.begin(), times.begin() + static_cast<ptrdiff_t>(most), 0.0);
     share = std::min(share, std::max(kLeast, kStep * std::floor(reached / kStep)));
   }
-  return share;
+  return row_count <= kShowAllUpTo ? 100 : share;
 }
 
 Markup PageHead(const std::string& title) {

@@ -51,8 +51,9 @@ class Writer {
 
   void WriteObject(const Data::Members& members, size_t depth, bool one_line) {
     List('{', '}', members.list.size(), depth, one_line, [&](size_t i) {
-      out_ << JsonText(members.list[i].name) << ": ";
-      Write(members.list[i].value, depth + 1, one_line);
+      const auto& [name, value] = members.list[i];
+      out_ << JsonText(name) << ": ";
+      Write(value, depth + 1, one_line);
     });
   }
 
@@ -67,18 +68,9 @@ class Writer {
   }
 
   void WriteCell(const Cell& cell) {
-    if (const auto* text = std::get_if<std::string>(&cell)) {
-      out_ << JsonText(*text);
-    } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
-      out_ << *count;
-    } else if (const auto* number = std::get_if<double>(&cell)) {
-      const std::string digits = NumberText(*number);
-      out_ << (digits.empty() ? "null" : digits);
-    } else if (const auto* yes = std::get_if<bool>(&cell)) {
-      out_ << (*yes ? "true" : "false");
-    } else {
-      out_ << "null";
-    }
+    const std::string text = ExactText(cell);
+    const bool is_text = std::holds_alternative<std::string>(cell);
+    out_ << (is_text ? JsonText(text) : text.empty() ? "null" : text);
   }
 
   void NewLine(size_t depth) {

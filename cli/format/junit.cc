@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -33,11 +34,8 @@ absl::Status WriteJunit(const Document& document, const WriteOptions&, std::ostr
   }
   out << "  <system-out>";
   // Line by line, because Xml shows a line break by its number.
-  for (size_t begin = 0; begin < document.log.size();) {
-    const size_t end = std::min(document.log.find('\n', begin), document.log.size());
-    out << Xml(std::string_view(document.log).substr(begin, end - begin)) << '\n';
-    begin = end + 1;
-  }
+  std::istringstream log(document.log);
+  for (std::string line; std::getline(log, line);) out << Xml(line) << '\n';
   out << "</system-out>\n</testsuite>\n";
   return absl::OkStatus();
 }

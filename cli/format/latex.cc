@@ -73,7 +73,7 @@ absl::Status WriteLatex(const Document& document, const WriteOptions& options, s
   out << "% " << PrintableText(document.title) << "; needs \\usepackage{booktabs}\n";
   WriteSentences(document.headline, out);
   for (const Section& section : document.sections) {
-    if (section.heading.empty() && section.lead.empty() && !section.table && section.notes.empty()) continue;
+    if (!section.HasText()) continue;
     if (!section.heading.empty()) out << "\n\\paragraph{" << Tex(section.heading) << "}\n\n";
     WriteSentences(section.lead, out);
     if (section.table) WriteTable(*section.table, options, out);

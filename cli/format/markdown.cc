@@ -33,7 +33,7 @@ absl::Status WriteMarkdown(const Document& document, const WriteOptions& options
   out << "## " << MarkdownText(document.title) << "\n\n";
   for (const Sentence& sentence : document.headline) WriteSentence(sentence, out);
   for (const Section& section : document.sections) {
-    if (section.heading.empty() && section.lead.empty() && !section.table && section.notes.empty()) continue;
+    if (!section.HasText()) continue;
     out << '\n';
     if (!section.heading.empty()) out << "### " << MarkdownText(section.heading) << "\n\n";
     for (const Sentence& sentence : section.lead) WriteSentence(sentence, out);

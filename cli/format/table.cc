@@ -25,7 +25,7 @@ class Writer {
 
   // `most_rows` is of the section's table.
   void Write(const Section& section, size_t most_rows) {
-    if (section.heading.empty() && section.lead.empty() && !section.table && section.notes.empty()) return;
+    if (!section.HasText()) return;
     if (!first_) out_ << '\n';
     first_ = false;
     if (!section.heading.empty()) Write({.text = section.heading, .tone = Tone::kStrong});
@@ -54,7 +54,7 @@ class Writer {
     const TableLines text = LinesOf(table, most_rows, options_.height > 0 ? "" : ": --rows 0");
     TextGrid grid;
     grid.mark = table.estimated ? "~ " : "  ";
-    for (const TableLook& look : text.looks) grid.columns.push_back(GridColumnOf(look));
+    grid.columns = text.looks;
     for (const TableLine& line : text.lines) {
       grid.lines.push_back({.cells = line.cells, .span = line.sums ? text.names : 0, .below = line.below});
     }

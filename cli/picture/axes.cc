@@ -37,28 +37,23 @@ void AddTickText(const std::string& text, Point at, Picture* out) {
 }
 
 void AddDecadeGrid(const LogLog& axes, Picture* out) {
+  constexpr double kTick = 3;  // pixels
   const Box& plot = axes.box;
-  const Decades &x = axes.horizontal, &y = axes.vertical;
-  for (int e = x.low; e <= x.high; ++e) {
-    for (int m = 1; m < 10 && (m == 1 || e < x.high); ++m) {
-      const double at = LogPosition(x, m * std::pow(10.0, e), plot.x, plot.right());
-      if (m == 1) {
-        out->lines.push_back({"gr", {{at, plot.y}, {at, plot.bottom()}}});
-      } else {
-        out->lines.push_back({"tk", {{at, plot.bottom() - 3}, {at, plot.bottom()}}});
+  const auto add = [out](const Decades& axis, const auto& line_at) {
+    for (int e = axis.low; e <= axis.high; ++e) {
+      for (int m = 1; m < 10 && (m == 1 || e < axis.high); ++m) {
+        out->lines.push_back({m == 1 ? "gr" : "tk", line_at(m * std::pow(10.0, e), m == 1)});
       }
     }
-  }
-  for (int e = y.low; e <= y.high; ++e) {
-    for (int m = 1; m < 10 && (m == 1 || e < y.high); ++m) {
-      const double at = LogPosition(y, m * std::pow(10.0, e), plot.bottom(), plot.y);
-      if (m == 1) {
-        out->lines.push_back({"gr", {{plot.x, at}, {plot.right(), at}}});
-      } else {
-        out->lines.push_back({"tk", {{plot.x, at}, {plot.x + 3, at}}});
-      }
-    }
-  }
+  };
+  add(axes.horizontal, [&](double value, bool across) -> std::vector<Point> {
+    const double x = axes.X(value);
+    return {{x, across ? plot.y : plot.bottom() - kTick}, {x, plot.bottom()}};
+  });
+  add(axes.vertical, [&](double value, bool across) -> std::vector<Point> {
+    const double y = axes.Y(value);
+    return {{plot.x, y}, {across ? plot.right() : plot.x + kTick, y}};
+  });
 }
 
 void AddFrame(const Box& box, Picture* out) {

@@ -22,17 +22,15 @@ Frames FramesFor(std::span<const Report> reports) {
   for (const Report& report : reports) {
     frames.time_shares |= !report.rows_are_runs;
     for (const RoofLine& roof : report.roofs) {
+      if (std::find(frames.roof_kinds.begin(), frames.roof_kinds.end(), roof.kind) == frames.roof_kinds.end()) {
+        frames.roof_kinds.push_back(roof.kind);
+      }
+      frames.unused_roofs |= !roof.used;
       if (!(roof.bytes_per_s > 0)) continue;
       if (roof.level == MemoryLevel::kDram) lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
       if (!(roof.peak_flop_per_s > 0)) continue;
       highest_ridge = std::max(highest_ridge, RidgeOf(roof));
       highest_peak = std::max(highest_peak, roof.peak_flop_per_s);
-    }
-    for (const RoofLine& roof : report.roofs) {
-      if (std::find(frames.roof_kinds.begin(), frames.roof_kinds.end(), roof.kind) == frames.roof_kinds.end()) {
-        frames.roof_kinds.push_back(roof.kind);
-      }
-      frames.unused_roofs |= !roof.used;
     }
     frames.shortest_launch |= report.shortest_launch_ns > 0;
     for (const Row& row : PictureRows(report)) {

@@ -32,21 +32,19 @@ int AddLegend(const std::vector<LegendItem>& items, double top, Picture* out) {
   double x = 12;
   int line = 0;
   for (const LegendItem& item : items) {
-    const double symbol =
-        item.line_css.empty() ? (item.symbol_css.empty() ? 0 : std::max(10.0, 2 * item.radius)) : 24;
+    const double symbol = item.line_css.empty() ? std::max(10.0, 2 * item.radius) : 24;
     const double width = symbol + 5 + TextWidth(item.text) * kSmallText + 16;
     if (x > 12 && x + width > out->size.width - 4) {
       x = 12;
       ++line;
     }
-    const double y = top + line * 17;
+    const double y = top + line * kLegendLine;
     if (!item.line_css.empty()) {
       out->lines.push_back({item.line_css, {{x, y - 3.5}, {x + symbol, y - 3.5}}});
-    } else if (!item.symbol_css.empty()) {
+    } else {
       out->symbols.push_back({item.symbol_css, item.phase, {x + symbol / 2, y - 3.5}, item.radius});
     }
-    const double text_x = symbol > 0 ? x + symbol + 5 : x;
-    out->texts.push_back(MakeText("mu", item.text, {text_x, y}, Anchor::kStart, kSmallText));
+    out->texts.push_back(MakeText("mu", item.text, {x + symbol + 5, y}, Anchor::kStart, kSmallText));
     x += width;
   }
   return line + 1;

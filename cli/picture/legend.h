@@ -13,12 +13,14 @@
 namespace rfinject::cli {
 
 struct LegendItem {
-  std::string symbol_css;  // of a mark
-  std::string line_css;    // of a line
+  std::string symbol_css;  // of a mark; empty: it explains a line
+  std::string line_css;
   int phase = -1;
   double radius = 5;
   std::string text;
 };
+
+inline constexpr double kLegendLine = 17;  // pixels from one line to the next
 
 // The items that explain the marks: phases, precisions, areas.
 std::vector<LegendItem> MarkLegend(const Frames& frames, Size size);

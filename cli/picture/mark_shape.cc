@@ -1,6 +1,7 @@
 #include "cli/picture/mark_shape.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "cli/text/markup.h"
@@ -21,22 +22,11 @@ std::span<const Point> Corners(int phase) {
   static constexpr Point kCross[] = {{-.396, -1.189}, {.396, -1.189}, {.396, -.396},   {1.189, -.396},
                                      {1.189, .396},   {.396, .396},   {.396, 1.189},   {-.396, 1.189},
                                      {-.396, .396},   {-1.189, .396}, {-1.189, -.396}, {-.396, -.396}};
-  switch (phase) {
-    case static_cast<int>(Phase::kBackward):
-      return kSquare;
-    case static_cast<int>(Phase::kOptimizer):
-      return kDiamond;
-    case static_cast<int>(Phase::kRecompute):
-      return kUp;
-    case static_cast<int>(Phase::kData):
-      return kDown;
-    case static_cast<int>(Phase::kCommunication):
-      return kHexagon;
-    case static_cast<int>(Phase::kOther):
-      return kCross;
-    default:
-      return {};
-  }
+  // By Phase. Forward and eval have the circle.
+  static constexpr std::array<std::span<const Point>, kPhaseNames.size()> kByPhase = {
+      kCross, {}, kSquare, kDiamond, kDown, kHexagon, kUp, {}};
+  const bool known = phase >= 0 && static_cast<size_t>(phase) < kByPhase.size();
+  return known ? kByPhase[static_cast<size_t>(phase)] : std::span<const Point>();
 }
 
 }  // namespace

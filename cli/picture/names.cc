@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/report/kernel_name.h"
 #include "cli/report/run_name.h"
 #include "cli/text/code_points.h"
@@ -108,7 +109,7 @@ std::string ReportSubtitle(const Report& report) {
   if (policy.matmul_tf32 != 0) tf32 += std::string(tf32.empty() ? "" : ", ") + "matmul " + on_off(policy.matmul_tf32);
   if (!tf32.empty()) facts.push_back("TF32: " + tf32);
   if (!policy.autocast_dtype.empty()) facts.push_back("autocast " + policy.autocast_dtype);
-  if (report.steps > 0) facts.push_back(Grouped(report.steps) + (report.steps == 1 ? " step" : " steps"));
+  if (report.steps > 0) facts.push_back(Counted(report.steps, "step", "steps"));
   if (report.process_count > 1) facts.push_back(Grouped(report.process_count) + " processes");
   std::set<std::string> torch, rfinject, cuda;
   for (const ProcessInfo& process : report.processes) {
@@ -119,16 +120,12 @@ std::string ReportSubtitle(const Report& report) {
   for (const auto& [name, versions] : {std::pair<const char*, const std::set<std::string>&>{"torch ", torch},
                                        {"CUDA ", cuda},
                                        {"rfinject ", rfinject}}) {
-    std::string text;
-    for (const std::string& version : versions) text += (text.empty() ? name : "/") + version;
-    if (!text.empty()) facts.push_back(text);
+    if (!versions.empty()) facts.push_back(name + absl::StrJoin(versions, "/"));
   }
   for (const DiagnosticInfo& diagnostic : report.kept.diagnostic) {
     if (diagnostic.id == "limit") facts.push_back(diagnostic.text);
   }
-  std::string text;
-  for (const std::string& fact : facts) text += (text.empty() ? "" : " · ") + fact;
-  return text;
+  return absl::StrJoin(facts, " · ");
 }
 
 }  // namespace rfinject::cli

@@ -10,7 +10,6 @@ namespace {
 
 struct Shade {
   Literal light, dark;
-  Literal On(bool dark_ground) const { return dark_ground ? dark : light; }
 };
 
 // By Precision. Each has a contrast of at least 3:1 against its ground.
@@ -69,26 +68,23 @@ class Rules {
  public:
   Rules(bool dark, Literal scope, Css* out) : dark_(dark), scope_(scope), out_(out) {}
 
-  void Fill(std::initializer_list<Css::Part> selectors, const Shade& shade) { Rule(selectors, "fill:", shade); }
-  void Stroke(std::initializer_list<Css::Part> selectors, const Shade& shade) { Rule(selectors, "stroke:", shade); }
-  void Rule(std::initializer_list<Css::Part> selectors, Literal properties, const Shade& shade) {
-    Head(selectors);
-    out_->Add({properties, shade.On(dark_), "}\n"});
+  void Fill(std::initializer_list<Css::Part> selectors, const Shade& shade) { Rule(selectors, {"fill:", Of(shade)}); }
+  void Stroke(std::initializer_list<Css::Part> selectors, const Shade& shade) {
+    Rule(selectors, {"stroke:", Of(shade)});
   }
   void FillAndStroke(std::initializer_list<Css::Part> selectors, const Shade& fill, const Shade& stroke) {
-    Head(selectors);
-    out_->Add({"fill:", fill.On(dark_), ";stroke:", stroke.On(dark_), "}\n"});
+    Rule(selectors, {"fill:", Of(fill), ";stroke:", Of(stroke)});
   }
-
- private:
-  void Head(std::initializer_list<Css::Part> selectors) {
+  void Rule(std::initializer_list<Css::Part> selectors, std::initializer_list<Css::Part> properties) {
     for (const Css::Part& selector : selectors) {
       if (&selector != selectors.begin()) out_->Add({","});
       out_->Add({scope_, ".pic ", selector});
     }
-    out_->Add({"{"});
+    out_->Add({"{"}).Add(properties).Add({"}\n"});
   }
+  Literal Of(const Shade& shade) const { return dark_ ? shade.dark : shade.light; }
 
+ private:
   bool dark_;
   Literal scope_;
   Css* out_;
@@ -114,7 +110,7 @@ void AddColours(bool dark, Literal scope, Css* out) {
     rules.Fill({Css{"text", name}}, kPrecisionShades[p]);
   }
   rules.FillAndStroke({".m.pn", ".sy.pn"}, kNoFlopFill, kNoFlop);
-  rules.Rule({".sy0"}, "fill:none;stroke:", kInk);
+  rules.Rule({".sy0"}, {"fill:none;stroke:", rules.Of(kInk)});
   rules.Fill({".ri"}, kGround);
   rules.Stroke({"polyline.faint", ".ri.faint"}, kAxis);
   rules.Fill({"text.faint"}, kFaint);

@@ -20,15 +20,14 @@ constexpr double kSamePlace = 0.005;
 constexpr double kMostOfPlot = 0.85;  // of its width, for a label
 
 // For what must be said: farther away, with a line to it.
-std::optional<Text> PlaceWithLeader(const std::string& css, const std::string& text, Point at, double size,
-                                    Labels* labels, Picture* out) {
-  std::optional<Text> placed = labels->Place(Around(css, text, at, 12, size), &at);
-  if (placed) {
-    const Point near = NearestPoint(placed->box, at);
-    out->lines.push_back({"le", {at, near}});
-    labels->BlockLeader(at, near);
-  }
-  return placed;
+void AddWithLeader(const std::string& css, const std::string& text, Point at, double size, Labels* labels,
+                   Picture* out) {
+  const std::optional<Text> placed = labels->Place(Around(css, text, at, 12, size), &at);
+  if (!placed) return;
+  const Point near = NearestPoint(placed->box, at);
+  out->lines.push_back({"le", {at, near}});
+  labels->BlockLeader(at, near);
+  out->texts.push_back(*placed);
 }
 
 }  // namespace
@@ -110,7 +109,7 @@ void LabelSlope(const std::string& text, Point from, Point to, Labels* labels, P
     }
   }
   const Point middle{(from.x + to.x) / 2, (from.y + to.y) / 2};
-  if (const auto placed = PlaceWithLeader("la me", text, middle, kText, labels, out)) out->texts.push_back(*placed);
+  AddWithLeader("la me", text, middle, kText, labels, out);
 }
 
 void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* labels, Picture* out) {
@@ -156,11 +155,7 @@ void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* lab
   }
   // This comes after all others have their places: a label away from its roof must not take the place of another
   // roof's.
-  for (const Aside& label : aside) {
-    if (const auto placed = PlaceWithLeader(label.css, label.text, label.on_line, kText, labels, out)) {
-      out->texts.push_back(*placed);
-    }
-  }
+  for (const Aside& label : aside) AddWithLeader(label.css, label.text, label.on_line, kText, labels, out);
 }
 
 void LabelRidges(const std::vector<const RoofLine*>& roofs, const LogLog& axes, bool used, Labels* labels,
@@ -185,10 +180,11 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const LogLog& axes, 
       candidates.push_back(
           MakeText("la rt " + RoofTone(*roof, used), text, {at.x + p.x, at.y + p.y}, Anchor::kEnd, kSmallText));
     }
-    std::optional<Text> placed = labels->Place(candidates, nullptr, true);
-    if (!placed && named)
-      placed = PlaceWithLeader("la rt " + RoofTone(*roof, used), text, at, kSmallText, labels, out);
-    if (placed) out->texts.push_back(*placed);
+    if (const std::optional<Text> placed = labels->Place(candidates, nullptr, true)) {
+      out->texts.push_back(*placed);
+    } else if (named) {
+      AddWithLeader("la rt " + RoofTone(*roof, used), text, at, kSmallText, labels, out);
+    }
   }
 }
 

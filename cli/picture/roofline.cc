@@ -11,7 +11,6 @@
 #include "cli/picture/labels.h"
 #include "cli/picture/legend.h"
 #include "cli/picture/marks.h"
-#include "cli/picture/names.h"
 #include "cli/picture/roof_labels.h"
 #include "cli/picture/roof_lines.h"
 #include "cli/picture/title.h"
@@ -21,17 +20,12 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr double kTop = 72;       // of the plot, below title and subtitle
-constexpr double kRight = 14;     // margin
 constexpr double kAxisRoom = 66;  // at the left: ticks and title of the performance axis
 // The strip at the left for rows without FLOP, and the room of the performance axis behind it.
 struct Strip {
   double x, width, axis_room;
 };
 constexpr Strip kWideStrip = {48, 112, 58}, kNarrowStrip = {40, 80, 46};
-constexpr double kBelow = 46;  // ticks and title of the axis of intensity
-constexpr double kLegendLine = 17;
-constexpr double kLegendTop = 52;  // baseline of the first line below the plot
 constexpr size_t kMarksWithLevels = 8;
 constexpr double kSparedThickness = 5;  // of lines that others draw, with the heads of arrows
 constexpr double kLeastRate = 1e-3;     // FLOP/s; stands for 0, which has no logarithm
@@ -135,18 +129,11 @@ void AddLevels(const Report& report, const LogLog& axes, Picture* out) {
 Picture LayOutRoofline(const Report& report, const Frames& frames, Size size,
                        std::span<const std::pair<Point, Point>> spared) {
   const std::span<const Row> rows = PictureRows(report);
-  Picture out;
-  out.kind = "roofline";
-  out.size = size;
-  out.title = "Roofline: " + ReportTitle(report);
-  out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
-
   const bool narrow = IsNarrow(size);
   const std::vector<LegendItem> legend = Legend(frames, size);
   const Strip& strip = narrow ? kNarrowStrip : kWideStrip;
   const double left = frames.gutter ? strip.x + strip.width + strip.axis_room : kAxisRoom;
-  const double bottom = kBelow + kLegendLine * LegendLines(legend, size.width);
-  out.plot = {left, kTop, size.width - left - kRight, size.height - kTop - bottom};
+  Picture out = BeginPicture(report, "roofline", "Roofline", size, left, LegendLines(legend, size.width));
   const Box plot = out.plot;
   if (frames.gutter) out.gutter = {strip.x, plot.y, strip.width, plot.height};
   const LogLog axes{frames.oi, frames.performance, plot};

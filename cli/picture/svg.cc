@@ -101,39 +101,12 @@ Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions
   const Digits width = Coordinate(picture.size.width), height = Coordinate(picture.size.height);
   const Markup id = Escaped(options.id);
   Markup out;
-  out.Add({"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pic\" id=\"",
-           id,
-           "\" data-kind=\"",
-           Escaped(picture.kind),
-           "\" x=\"",
-           Coordinate(options.offset.x),
-           "\" y=\"",
-           Coordinate(options.offset.y),
-           "\" width=\"",
-           width,
-           "\" height=\"",
-           height,
-           "\" viewBox=\"0 0 ",
-           width,
-           " ",
-           height,
-           "\" role=\"img\" aria-labelledby=\"",
-           id,
-           "-t ",
-           id,
-           "-d\">\n<title id=\"",
-           id,
-           "-t\">",
-           Escaped(picture.title),
-           "</title>\n<desc id=\"",
-           id,
-           "-d\">",
-           Escaped(picture.description),
-           "</desc>\n<rect class=\"bg\" width=\"",
-           width,
-           "\" height=\"",
-           height,
-           "\"/>\n"});
+  out.Add({"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pic\" id=\"", id, "\" data-kind=\"",
+           Escaped(picture.kind), "\" x=\"", Coordinate(options.offset.x), "\" y=\"", Coordinate(options.offset.y)});
+  out.Add({"\" width=\"", width, "\" height=\"", height, "\" viewBox=\"0 0 ", width, " ", height});
+  out.Add({"\" role=\"img\" aria-labelledby=\"", id, "-t ", id, "-d\">\n<title id=\"", id, "-t\">",
+           Escaped(picture.title), "</title>\n<desc id=\"", id, "-d\">", Escaped(picture.description), "</desc>\n"});
+  out.Add({"<rect class=\"bg\" width=\"", width, "\" height=\"", height, "\"/>\n"});
   for (const Line& line : picture.lines) AddLine(line, &out);
   out.Add({"<g class=\"marks\">\n"});
   const std::span<const Row> rows = PictureRows(report);

@@ -5,20 +5,16 @@
 #include "cli/text/code_points.h"
 
 namespace rfinject::cli {
-namespace {
-
-Box TextBox(std::string_view text, Point at, Anchor anchor, double size) {
-  const double width = TextWidth(text) * size;
-  const double left = anchor == Anchor::kStart ? at.x : anchor == Anchor::kEnd ? at.x - width : at.x - width / 2;
-  return {left, at.y - size * 0.78, width, size};
-}
-
-}  // namespace
 
 Text MakeText(std::string css, std::string text, Point at, Anchor anchor, double size) {
-  Text made{std::move(css), std::move(text), at, anchor, size, 0, {}};
-  made.box = TextBox(made.text, at, anchor, size);
-  return made;
+  const double width = TextWidth(text) * size;
+  const double left = anchor == Anchor::kStart ? at.x : anchor == Anchor::kEnd ? at.x - width : at.x - width / 2;
+  return {.css = std::move(css),
+          .text = std::move(text),
+          .at = at,
+          .anchor = anchor,
+          .size = size,
+          .box = {left, at.y - size * 0.78, width, size}};
 }
 
 double TextWidth(std::string_view text) {

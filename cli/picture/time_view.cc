@@ -11,7 +11,6 @@
 #include "cli/picture/labels.h"
 #include "cli/picture/legend.h"
 #include "cli/picture/marks.h"
-#include "cli/picture/names.h"
 #include "cli/picture/title.h"
 #include "cli/report/picture_data.h"
 #include "cli/text/units.h"
@@ -19,13 +18,8 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr double kTimeViewTop = 72;       // of the plot, below title and subtitle
-constexpr double kTimeViewRight = 14;     // margin
 constexpr double kTimeViewAxisRoom = 66;  // at the left: ticks and title of the axis of memory time
 constexpr double kGutterWidth = 54, kBesideGutter = 8;
-constexpr double kTimeViewBelow = 46;  // ticks and title of the axis of compute time
-constexpr double kTimeViewLegendLine = 17;
-constexpr double kTimeViewLegendTop = 52;  // baseline of the first line below the plot
 constexpr double kTick = 3, kRegionText = 15;
 
 std::vector<LegendItem> TimeViewLegend(const Frames& frames, Size size) {
@@ -123,16 +117,9 @@ void PlaceByTimes(const Report& report, const Row& row, const std::vector<int>& 
 
 Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   const std::span<const Row> rows = PictureRows(report);
-  Picture out;
-  out.kind = "time";
-  out.size = size;
-  out.title = "Time view: " + ReportTitle(report);
-  out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
-
   const std::vector<LegendItem> legend = TimeViewLegend(frames, size);
   const double left = kTimeViewAxisRoom + (frames.gutter ? kGutterWidth + kBesideGutter : 0);
-  const double bottom = kTimeViewBelow + kTimeViewLegendLine * LegendLines(legend, size.width);
-  out.plot = {left, kTimeViewTop, size.width - left - kTimeViewRight, size.height - kTimeViewTop - bottom};
+  Picture out = BeginPicture(report, "time", "Time view", size, left, LegendLines(legend, size.width));
   const Box plot = out.plot;
   if (frames.gutter) out.gutter = {kTimeViewAxisRoom, plot.y, kGutterWidth, plot.height};
   const LogLog axes{frames.time, frames.time, plot};
@@ -163,8 +150,8 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   if (const RowShare rest = WithoutLeastTimes(report); rest.rows > 0) {
     const Text note = MakeText("mu",
                                (IsNarrow(size) ? "not drawn: " : "not drawn, neither FLOP nor bytes: ") +
-                                   Grouped(rest.rows) + (rest.rows == 1 ? " row, " : " rows, ") +
-                                   Percent(rest.time_share) + (IsNarrow(size) ? "" : " of GPU time"),
+                                   Counted(rest.rows, "row, ", "rows, ") + Percent(rest.time_share) +
+                                   (IsNarrow(size) ? "" : " of GPU time"),
                                {plot.x + 14, plot.y + 42}, Anchor::kStart, kSmallText);
     labels.Block(note.box);
     out.texts.push_back(note);
@@ -172,7 +159,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   SortAndBlock(&labels, &out);
   BlockDropLines(report, out, Labels::May::kNotCover, &labels);
   LabelMarks(report, MarkNote::kTime, &labels, &out);
-  AddLegend(legend, plot.bottom() + kTimeViewLegendTop, &out);
+  AddLegend(legend, plot.bottom() + kLegendTop, &out);
   return out;
 }
 

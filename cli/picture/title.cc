@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/picture/legend.h"
 #include "cli/picture/names.h"
 #include "cli/words/opening.h"
 
@@ -30,6 +31,20 @@ std::vector<std::string> LinesOf(const std::string& text, double width) {
 }
 
 }  // namespace
+
+Picture BeginPicture(const Report& report, std::string_view kind, std::string_view view, Size size, double left,
+                     int legend_lines) {
+  constexpr double kTop = 72;    // below title and subtitle
+  constexpr double kRight = 14;  // margin
+  constexpr double kBelow = 46;  // ticks and title of the horizontal axis
+  Picture picture;
+  picture.kind = kind;
+  picture.size = size;
+  picture.title = std::string(view) + ": " + ReportTitle(report);
+  picture.description = SourceTitle(report) + ". " + ReportSubtitle(report);
+  picture.plot = {left, kTop, size.width - left - kRight, size.height - kTop - kBelow - kLegendLine * legend_lines};
+  return picture;
+}
 
 void AddTitle(const Report& report, std::string_view view, Picture* out) {
   const double width = out->size.width;

@@ -1,6 +1,5 @@
 #include "cli/text/cell_text.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -17,6 +16,14 @@ std::string NumberText(double value) {
                                           ? std::to_chars(text, text + sizeof text, static_cast<int64_t>(value))
                                           : std::to_chars(text, text + sizeof text, value);
   return {text, result.ptr};
+}
+
+std::string ExactText(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* count = std::get_if<uint64_t>(&cell)) return std::to_string(*count);
+  if (const auto* number = std::get_if<double>(&cell)) return NumberText(*number);
+  const auto* yes = std::get_if<bool>(&cell);
+  return yes == nullptr ? "" : *yes ? "true" : "false";
 }
 
 std::string TableText(const ColumnInfo& column, const TableLook& look, const Cell& cell) {
@@ -39,17 +46,6 @@ std::string TableText(const ColumnInfo& column, const TableLook& look, const Cel
       break;
   }
   return Plain(value);
-}
-
-GridColumn GridColumnOf(const TableLook& look) {
-  return {.title = std::string(look.title),
-          .right = !look.left,
-          .priority = look.priority,
-          .least_width = look.least_width,
-          .keep_end = look.keep_end,
-          .width = look.width,
-          .most_width = look.most_width,
-          .gap = look.gap};
 }
 
 }  // namespace rfinject::cli

@@ -4,10 +4,7 @@
 #ifndef RFINJECT_CLI_TEXT_CELL_TEXT_H_
 #define RFINJECT_CLI_TEXT_CELL_TEXT_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "cli/text/grid.h"
 #include "cli/text/row_set.h"
@@ -18,26 +15,11 @@ namespace rfinject::cli {
 // finite.
 std::string NumberText(double value);
 
-// How tables for people show a column. The order of columns is that of the list that holds these.
-struct TableLook {
-  std::string_view column;  // ColumnInfo::name
-  std::string_view title;
-  size_t width = 0;            // fixed; what is wider sticks out. 0: that of the widest cell
-  int priority = 0;            // columns of the highest are left out first where there is no room; 0 always stays
-  std::string_view unit = {};  // behind the prefix, where it is not the title that says it
-  bool left = false;           // aligned
-  bool row_only = false;       // lines that sum up rows have nothing here
-  size_t least_width = 0;      // of a column that may be shortened; 0: it may not
-  bool keep_end = false;       // when shortened
-  size_t most_width = SIZE_MAX;
-  size_t gap = 1;  // in front of it
-};
+// Returns the cell as machines read it; empty for nothing, and for a number that is not finite.
+std::string ExactText(const Cell& cell);
 
 // Returns the cell as a table shows it: "1.2 ms", "45 %", "-" for nothing.
 std::string TableText(const ColumnInfo& column, const TableLook& look, const Cell& cell);
-
-// The same as a column of a table for terminals.
-GridColumn GridColumnOf(const TableLook& look);
 
 }  // namespace rfinject::cli
 

@@ -22,26 +22,21 @@ std::string Elide(std::string_view text, size_t most, size_t head) {
 
 uint32_t TakeCodePoint(std::string_view* text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>((*text)[i]); };
+  const auto broken = [&] {
+    text->remove_prefix(1);
+    return kBrokenByte;
+  };
   const uint8_t lead = byte(0);
   size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 : 0;
   if (lead >= 0xf0 && lead <= 0xf4) length = 4;
-  if (length == 0 || length > text->size()) {
-    text->remove_prefix(1);
-    return kBrokenByte;
-  }
+  if (length == 0 || length > text->size()) return broken();
   uint32_t value = length == 1 ? lead : lead & (0x7fu >> length);
   for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) {
-      text->remove_prefix(1);
-      return kBrokenByte;
-    }
+    if ((byte(i) & 0xc0) != 0x80) return broken();
     value = value << 6 | (byte(i) & 0x3fu);
   }
   const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-  if (overlong || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
-    text->remove_prefix(1);
-    return kBrokenByte;
-  }
+  if (overlong || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return broken();
   text->remove_prefix(length);
   return value;
 }

@@ -9,16 +9,25 @@ namespace {
 
 bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
+// How many terminal columns `text` takes. Each code point counts as one, since there is no table of wide characters
+// here.
+size_t DisplayWidth(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), StartsCharacter));
+}
+
 std::string Trimmed(std::string text) {
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;
 }
 
-}  // namespace
-
-size_t DisplayWidth(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), StartsCharacter));
+// `text` with spaces up to `width` columns, behind it if `left`.
+std::string Padded(std::string_view text, size_t width, bool left) {
+  const size_t have = DisplayWidth(text);
+  const std::string space(width > have ? width - have : 0, ' ');
+  return left ? std::string(text) + space : space + std::string(text);
 }
+
+}  // namespace
 
 std::string Shortened(const std::string& text, size_t width, bool keep_end) {
   const size_t all = DisplayWidth(text);
@@ -34,22 +43,16 @@ std::string Shortened(const std::string& text, size_t width, bool keep_end) {
   return keep_end ? ".." + result : result + "..";
 }
 
-std::string Padded(const std::string& text, size_t width, bool right) {
-  const size_t have = DisplayWidth(text);
-  const std::string space(width > have ? width - have : 0, ' ');
-  return right ? space + text : text + space;
-}
-
 namespace {
 
 void WriteLines(const TextGrid& grid, const std::vector<GridLine>& lines, const std::vector<size_t>& shown,
                 const std::vector<size_t>& widths, std::ostream& out) {
-  const std::vector<GridColumn>& columns = grid.columns;
+  const std::vector<TableLook>& columns = grid.columns;
   const auto gap = [&](size_t i) { return std::string(i == 0 ? 0 : columns[shown[i]].gap, ' '); };
   for (const GridLine& line : lines) {
     std::string text = grid.mark;
     for (size_t i = 0; i < shown.size();) {
-      const GridColumn& column = columns[shown[i]];
+      const TableLook& column = columns[shown[i]];
       const std::string& cell = line.cells[shown[i]];
       size_t cell_width = widths[shown[i]];
       text += gap(i);
@@ -61,7 +64,7 @@ void WriteLines(const TextGrid& grid, const std::vector<GridLine>& lines, const 
       }
       const bool label = i == 0 && line.span > 0;
       text += Padded(column.width > 0 ? cell : Shortened(cell, cell_width, column.keep_end && !label), cell_width,
-                     column.right);
+                     column.left);
       i = next;
     }
     out << Trimmed(text) << '\n';
@@ -72,7 +75,7 @@ void WriteLines(const TextGrid& grid, const std::vector<GridLine>& lines, const 
 }  // namespace
 
 std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, std::ostream& out) {
-  const std::vector<GridColumn>& columns = grid.columns;
+  const std::vector<TableLook>& columns = grid.columns;
   std::vector<GridLine> lines;
   std::vector<size_t> widths, shown;
   for (size_t c = 0; c < columns.size(); ++c) {
@@ -89,6 +92,8 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
     }
   }
   for (size_t c = 0; c < columns.size(); ++c) widths[c] = std::min(widths[c], columns[c].most_width);
+  // Columns of a higher priority number go before any cell is shortened.
+  constexpr int kWholeCellsAbove = 6;
   const auto room = static_cast<size_t>(std::max(width, 40));
   // On the smallest of screens a name may be shorter than it should be: a number must not be cut.
   constexpr size_t kTightest = 8;
@@ -110,11 +115,11 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
     const auto worst = std::max_element(
         shown.begin(), shown.end(), [&](size_t a, size_t b) { return columns[a].priority < columns[b].priority; });
     if (worst == shown.end() || columns[*worst].priority <= stays) return false;
-    left_out.push_back(columns[*worst].title);
+    left_out.emplace_back(columns[*worst].title);
     shown.erase(worst);
     return true;
   };
-  while (all_needed() > room && leave_out(grid.whole_cells_above)) {
+  while (all_needed() > room && leave_out(kWholeCellsAbove)) {
   }
   while (least_needed() > room && leave_out(0)) {
   }
@@ -129,8 +134,8 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
   if (grid.head) {
     std::string head(DisplayWidth(grid.mark), ' ');
     for (size_t i = 0; i < shown.size(); ++i) {
-      const GridColumn& column = columns[shown[i]];
-      head += gap(i) + Padded(column.title, widths[shown[i]], column.right);
+      const TableLook& column = columns[shown[i]];
+      head += gap(i) + Padded(column.title, widths[shown[i]], column.left);
     }
     const Letters letters(color);
     out << letters.bold << Trimmed(head) << letters.plain << '\n';

@@ -28,21 +28,19 @@ struct Letters {
   const char* plain = "";
 };
 
-// How many terminal columns `text` takes. Each code point counts as one, since there is no table of wide characters
-// here.
-size_t DisplayWidth(std::string_view text);
 // The first or the last `width` characters of printable `text`, with ".." for the rest.
 std::string Shortened(const std::string& text, size_t width, bool keep_end);
-// `text` with spaces up to `width` columns, in front of it if `right`.
-std::string Padded(const std::string& text, size_t width, bool right);
-
-struct GridColumn {
-  std::string title;
-  bool right = true;       // aligned
-  int priority = 0;        // lower stays longer; 0 always stays
-  size_t least_width = 0;  // of a column that may be shortened; 0: it is as wide as its widest cell
-  bool keep_end = false;   // when shortened
-  size_t width = 0;        // fixed; what is wider sticks out. 0: by the cells
+// How tables for people show a column. The order of columns is that of the list that holds these.
+struct TableLook {
+  std::string_view column = {};  // ColumnInfo::name, where the table is of a row set
+  std::string_view title = {};
+  size_t width = 0;            // fixed; what is wider sticks out. 0: that of the widest cell
+  int priority = 0;            // columns of the highest are left out first where there is no room; 0 always stays
+  std::string_view unit = {};  // behind the prefix, where it is not the title that says it
+  bool left = false;           // aligned
+  bool row_only = false;       // lines that sum up rows have nothing here
+  size_t least_width = 0;      // of a column that may be shortened; 0: it may not
+  bool keep_end = false;       // when shortened
   size_t most_width = SIZE_MAX;
   size_t gap = 1;  // in front of it
 };
@@ -54,12 +52,10 @@ struct GridLine {
 };
 
 struct TextGrid {
-  std::vector<GridColumn> columns;
+  std::vector<TableLook> columns;
   std::vector<GridLine> lines;
   std::string mark = "  ";  // in front of every line, "~ " for estimates
   bool head = true;         // the titles come first
-  // Columns of a higher priority number go before any cell is shortened.
-  int whole_cells_above = 6;
 };
 
 // Writes the head and the lines in at most `width` columns, as far as the columns that must stay allow it. Returns

@@ -17,12 +17,6 @@ std::string Hex(const char* format, uint32_t value) {
   return buffer;
 }
 
-std::string Fixed(double value, int digits) {
-  char buffer[400];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed, digits);
-  return std::string(buffer, end.ptr);
-}
-
 }  // namespace
 
 Markup Escaped(std::string_view text) {
@@ -118,7 +112,9 @@ Digits RoundedJsonNumber(double value, int digits) {
 }
 
 Digits Coordinate(double value) {
-  std::string text = Fixed(value, 1);
+  char buffer[400];
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed, 1);
+  std::string text(buffer, end.ptr);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   if (text == "-0") text = "0";
   return Digits(std::move(text));

@@ -3,7 +3,7 @@
 // Every output is made of row sets. A row set has columns; a column is declared once, with its name, what its values
 // are and the function that gives a row's value. The rows of reports (column.h), of sweeps (sweep.h), of diffs
 // (diff.h) and the list of GPUs are row sets; a format is written once for all of them. Which columns people see, and
-// in which order, is a list of the view that shows them (TableLook in cell_text.h).
+// in which order, is a list of the view that shows them (TableLook in grid.h).
 #ifndef RFINJECT_CLI_TEXT_ROW_SET_H_
 #define RFINJECT_CLI_TEXT_ROW_SET_H_
 
@@ -95,8 +95,13 @@ struct Column {
 // A view: what it was made from must outlive it.
 struct RowSet {
   size_t size = 0;
-  std::vector<Column> columns;
+  std::vector<Column> columns = {};
 
+  // Adds a column for people: what a row is called, or a value that is a text already.
+  void AddText(std::string_view name, std::function<std::string(size_t row)> text) {
+    columns.push_back(
+        {{.name = name, .kind = Kind::kText}, [text = std::move(text)](size_t row) { return Cell{text(row)}; }});
+  }
   // The column of this name; nullptr when there is none.
   const Column* Find(std::string_view name) const {
     for (const Column& column : columns) {

@@ -87,6 +87,10 @@ std::string Grouped(uint64_t value) {
   return text;
 }
 
+std::string Counted(uint64_t count, std::string_view one, std::string_view many) {
+  return Grouped(count) + " " + std::string(count == 1 ? one : many);
+}
+
 std::string Count(double value) {
   constexpr double kFirstTooLarge = 18446744073709551616.0;  // 2^64
   const bool whole = value >= 0 && value < kFirstTooLarge && value == std::floor(value);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace rfinject::cli {
 
@@ -21,6 +22,8 @@ std::string Plain(double value);
 std::string Percent(double share);
 // 1234567 as "1,234,567".
 std::string Grouped(uint64_t value);
+// How many of something there are: "1 step", "1,200 steps".
+std::string Counted(uint64_t count, std::string_view one, std::string_view many);
 // A count that is a mean or a sum of doubles: Grouped where it is a whole number that uint64_t holds, else Plain.
 std::string Count(double value);
 

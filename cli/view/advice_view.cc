@@ -1,8 +1,9 @@
 #include "cli/view/advice_view.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,15 +20,8 @@ using State = Advice::State;
 bool IsProven(const Advice& advice) { return advice.rule->unproven.empty(); }
 
 std::string_view StateName(State state) {
-  switch (state) {
-    case State::kHolds:
-      return "holds";
-    case State::kSilent:
-      return "silent";
-    case State::kUnknown:
-      break;
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"holds", "silent", "unknown"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 // The rules in a state; unless `all`, only those that a pair of programs has shown to be right.
@@ -52,35 +46,54 @@ Sentence SentenceOf(const Report& report, const Advice& advice) {
   return sentence;
 }
 
-Cell FactCell(const Report& report, Fact fact) {
-  const std::optional<double>& value = report.advice.facts[static_cast<size_t>(fact)];
-  return value ? Cell{*value} : Cell{};
+// A rule, with the run that it is of.
+struct RunAdvice {
+  const Report& report;
+  const Advice& advice;
+};
+
+// What machines read of a rule. A line of CSV lacks the last one.
+constexpr auto kRuleColumns = std::to_array<ColumnOf<RunAdvice>>({
+    {{.name = "rule"}, [](const RunAdvice& of) { return Cell{of.advice.rule->name}; }},
+    {{.name = "state"}, [](const RunAdvice& of) { return Cell{std::string(StateName(of.advice.state))}; }},
+    {{.name = "gain_ns_per_step"}, [](const RunAdvice& of) { return KnownCell(of.advice.gain_ns); }},
+    {{.name = "instead_of_another"}, [](const RunAdvice& of) { return Cell{of.advice.instead}; }},
+    {{.name = "proven"}, [](const RunAdvice& of) { return Cell{IsProven(of.advice)}; }},
+    {{.name = "title"}, [](const RunAdvice& of) { return Cell{of.advice.rule->title}; }},
+    {{.name = "why"},
+     [](const RunAdvice& of) {
+       const bool holds = of.advice.state == State::kHolds;
+       return TextCell(holds ? AdviceWhy(of.advice, of.report.advice.facts) : "");
+     }},
+    {{.name = "lacks"}, [](const RunAdvice& of) { return TextCell(AdviceLacks(of.advice)); }},
+    {{.name = "do"}, [](const RunAdvice& of) { return Cell{of.advice.action()}; }},
+    {{.name = "link"}, [](const RunAdvice& of) { return Cell{of.advice.rule->link}; }},
+});
+
+// `report`, whose `advice` it is, must outlive the rows.
+RowSet RulesOf(const Report& report, std::vector<const Advice*> advice) {
+  RowSet rows{.size = advice.size()};
+  const auto subject = [&report, advice = std::move(advice)](size_t i) { return RunAdvice{report, *advice[i]}; };
+  Append(std::span<const ColumnOf<RunAdvice>>(kRuleColumns), subject, &rows);
+  return rows;
 }
 
-Data RunData(const Report& report) {
-  Data rules = Data::List(), facts = Data::Object(), run = Data::Object();
-  for (const Advice& advice : report.advice.advice) {
-    const bool holds = advice.state == State::kHolds;
-    Data rule = Data::Object(/*one_line=*/true);
-    rule.Add("rule", advice.rule->name)
-        .Add("state", StateName(advice.state))
-        .Add("gain_ns_per_step", holds ? Cell{advice.gain_ns} : Cell{})
-        .Add("instead_of_another", Cell{advice.instead})
-        .Add("proven", Cell{IsProven(advice)})
-        .Add("title", advice.rule->title)
-        .Add("why", TextCell(holds ? AdviceWhy(advice, report.advice.facts) : ""))
-        .Add("lacks", TextCell(AdviceLacks(advice)))
-        .Add("do", advice.action())
-        .Add("link", advice.rule->link);
-    rules.Append(std::move(rule));
-  }
-  for (const FactInfo& fact : AllFacts()) facts.Add(fact.name, FactCell(report, fact.id));
-  run.Add("device", TextCell(report.device_name))
-      .Add("gpu_time_per_step_ns", FactCell(report, Fact::kStep))
-      .Add("clock_time_per_step_ns", FactCell(report, Fact::kClock))
-      .Add("rules", std::move(rules))
+RowSet AllRulesOf(const Report& report) {
+  std::vector<const Advice*> all;
+  for (const Advice& advice : report.advice.advice) all.push_back(&advice);
+  return RulesOf(report, std::move(all));
+}
+
+Data AdviceData(const Report& report) {
+  const auto cell = [&](Fact fact) { return KnownCell(report.advice.facts[static_cast<size_t>(fact)]); };
+  Data facts = Data::Object();
+  for (const FactInfo& fact : AllFacts()) facts.Add(fact.name, cell(fact.id));
+  return Data::Object()
+      .Add("device", TextCell(report.device_name))
+      .Add("gpu_time_per_step_ns", cell(Fact::kStep))
+      .Add("clock_time_per_step_ns", cell(Fact::kClock))
+      .Add("rules", AllRulesOf(report))
       .Add("facts", std::move(facts));
-  return run;
 }
 
 // Whether `rfinject advise --try` can make a change that is shown.
@@ -93,41 +106,20 @@ bool CanBeTried(const Report& report, bool all) {
 
 // A line a rule.
 RowSet RuleLines(const Report& report, size_t index) {
-  RowSet rows;
-  rows.size = report.advice.advice.size();
-  const auto add = [&](std::string_view name, Cell (*value)(const Report&, const Advice&)) {
-    rows.columns.push_back(
-        {{.name = name}, [&report, value](size_t i) { return value(report, report.advice.advice[i]); }});
-  };
-  add("rule", [](const Report&, const Advice& advice) { return Cell{advice.rule->name}; });
-  add("state", [](const Report&, const Advice& advice) { return Cell{std::string(StateName(advice.state))}; });
-  add("gain_ns_per_step", [](const Report&, const Advice& advice) { return KnownCell(advice.gain_ns); });
-  add("instead_of_another", [](const Report&, const Advice& advice) { return Cell{advice.instead}; });
-  add("proven", [](const Report&, const Advice& advice) { return Cell{IsProven(advice)}; });
-  add("title", [](const Report&, const Advice& advice) { return Cell{advice.rule->title}; });
-  add("why", [](const Report& report, const Advice& advice) {
-    return TextCell(advice.state == State::kHolds ? AdviceWhy(advice, report.advice.facts) : "");
-  });
-  add("lacks", [](const Report&, const Advice& advice) { return TextCell(AdviceLacks(advice)); });
-  add("do", [](const Report&, const Advice& advice) { return Cell{advice.action()}; });
+  RowSet rows = AllRulesOf(report);
+  rows.columns.pop_back();  // the link
   return WithConstants({{"run", uint64_t{index}}, {"device", report.device_name}}, std::move(rows));
 }
 
 }  // namespace
 
 Data ShownAdviceData(const Report& report) {
-  Data list = Data::List();
-  for (const Advice* advice : InState(report, State::kHolds, /*all=*/false)) {
-    Data one = Data::Object(/*one_line=*/true);
-    one.Add("rule", advice->rule->name)
-        .Add("gain_ns_per_step", Cell{advice->gain_ns})
-        .Add("instead_of_another", Cell{advice->instead})
-        .Add("title", advice->rule->title)
-        .Add("do", advice->action())
-        .Add("link", advice->rule->link);
-    list.Append(std::move(one));
-  }
-  return list;
+  RowSet rows = RulesOf(report, InState(report, State::kHolds, /*all=*/false));
+  std::erase_if(rows.columns, [](const Column& column) {
+    const std::string_view name = column.info.name;
+    return name == "state" || name == "proven" || name == "why" || name == "lacks";
+  });
+  return rows;
 }
 
 Section AdviceSection(const Report& report, bool all) {
@@ -158,7 +150,6 @@ Section AdviceSection(const Report& report, bool all) {
 Document AdviceDocument(std::vector<Report> given, bool all) {
   const auto owner = std::make_shared<const std::vector<Report>>(std::move(given));
   Document document{.title = DocumentTitle("rfinject advise", *owner), .owner = owner};
-  Data runs = Data::List();
   for (const Report& report : *owner) {
     Section section = AdviceSection(report, all);
     const std::vector<std::string> opening = OpeningText(report);
@@ -170,10 +161,9 @@ Document AdviceDocument(std::vector<Report> given, bool all) {
           {.text = "rfinject advise --try makes these changes in the program and measures them."});
     }
     document.sections.push_back(std::move(section));
-    runs.Append(RunData(report));
     document.lines.push_back(RuleLines(report, document.lines.size() + 1));
   }
-  document.data.Add("schema", "rfinject.advice/1").Add("runs", std::move(runs));
+  document.data.Add("schema", "rfinject.advice/1").Add("runs", Data::ListOf(*owner, AdviceData));
   return document;
 }
 

@@ -2,11 +2,13 @@
 //
 // What machines read of a document: values, objects, lists and row sets, in the order in which they are written.
 //
-//   Data device = Data::Object();
-//   device.Add("name", TextCell(name)).Add("roofs", RoofsOf(report));
+//   return Data::Object().Add("name", TextCell(name)).Add("roofs", RoofsOf(report));
 #ifndef RFINJECT_CLI_VIEW_DATA_H_
 #define RFINJECT_CLI_VIEW_DATA_H_
 
+#include <concepts>
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,9 +21,8 @@ namespace rfinject::cli {
 
 class Data {
  public:
-  struct Member;
   struct Members {
-    std::vector<Member> list;
+    std::vector<std::pair<std::string, Data>> list;
     bool one_line = false;  // people and line-based tools read it too: rows share a line
   };
   struct Items {
@@ -31,42 +32,43 @@ class Data {
   using Value = std::variant<Cell, RowSet, Members, Items>;
 
   // Values are given as they are.
-  Data(Cell cell);                // NOLINT(google-explicit-constructor)
-  Data(RowSet rows);              // NOLINT(google-explicit-constructor)
-  Data(std::string_view text);    // NOLINT(google-explicit-constructor)
-  Data(const std::string& text);  // NOLINT(google-explicit-constructor)
-  Data(const char* text);         // NOLINT(google-explicit-constructor)
-  // Not in the header, where Member is not complete yet.
-  Data(const Data& other);
-  Data(Data&& other) noexcept;
-  Data& operator=(const Data& other);
-  Data& operator=(Data&& other) noexcept;
-  ~Data();
+  Data(Cell cell) : value_(std::move(cell)) {}    // NOLINT(google-explicit-constructor)
+  Data(RowSet rows) : value_(std::move(rows)) {}  // NOLINT(google-explicit-constructor)
+  template <std::convertible_to<std::string_view> Text>
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Data(const Text& text) : value_(Cell{std::string(std::string_view(text))}) {}
 
-  static Data Object(bool one_line = false);
-  static Data List();
-  // A list of texts.
-  static Data Texts(const std::vector<std::string>& texts);
+  static Data Object(bool one_line = false) { return Data(Value(Members{{}, one_line})); }
+  static Data List() { return Data(Value(Items{})); }
+  // A list of what `data_of` makes of each item.
+  template <typename Source, typename DataOf = std::identity>
+  static Data ListOf(const Source& items, const DataOf& data_of = {}) {
+    Data list = List();
+    for (const auto& item : items) list.Append(data_of(item));
+    return list;
+  }
   // One row as an object on one line.
-  static Data RowOf(const RowSet& rows, size_t row);
+  static Data RowOf(const RowSet& rows, size_t row) { return std::move(Object(/*one_line=*/true).AddRow(rows, row)); }
 
   // Adds a member to an object. Returns the object.
-  Data& Add(std::string_view name, Data value);
+  Data& Add(std::string_view name, Data value) & {
+    std::get<Members>(value_).list.emplace_back(name, std::move(value));
+    return *this;
+  }
+  Data&& Add(std::string_view name, Data value) && { return std::move(Add(name, std::move(value))); }
   // Adds the columns of one row as members of an object.
-  Data& AddRow(const RowSet& rows, size_t row);
+  Data& AddRow(const RowSet& rows, size_t row) {
+    for (const Column& column : rows.columns) Add(column.info.name, column.value ? column.value(row) : Cell{});
+    return *this;
+  }
   // Adds an item to a list.
-  Data& Append(Data item);
+  void Append(Data item) { std::get<Items>(value_).list.push_back(std::move(item)); }
 
   const Value& value() const { return value_; }
 
  private:
-  explicit Data(Value value);
+  explicit Data(Value value) : value_(std::move(value)) {}
   Value value_;
-};
-
-struct Data::Member {
-  std::string name;
-  Data value;
 };
 
 }  // namespace rfinject::cli

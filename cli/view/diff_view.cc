@@ -3,14 +3,12 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "cli/picture/diff_picture.h"
 #include "cli/text/units.h"
 #include "cli/view/compare_views.h"
@@ -51,8 +49,8 @@ std::string Real(const DiffRow& row) {
 }
 
 template <Compared kQuantity>
-Cell RatioCell(const DiffRow& row) {
-  return Cell{row.in_before && row.in_after ? Times(row[kQuantity]) : std::string("-")};
+std::string Ratio(const DiffRow& row) {
+  return row.in_before && row.in_after ? Times(row[kQuantity]) : "-";
 }
 
 constexpr auto kDiffLooks = std::to_array<TableLook>({
@@ -69,32 +67,6 @@ constexpr auto kDiffLooks = std::to_array<TableLook>({
     {.column = "oi_ratio", .title = "OI", .priority = 4},
     {.column = "share_before", .title = "roof A", .priority = 3},
     {.column = "share_after", .title = "roof B", .priority = 3},
-});
-
-// What tables show of a row, as texts.
-constexpr auto kTableColumns = std::to_array<ColumnOf<DiffRow>>({
-    {{.name = "phase", .kind = Kind::kText}, [](const DiffRow& row) { return Cell{ShortPhase(row.phase)}; }},
-    {{.name = "time_before", .kind = Kind::kText},
-     [](const DiffRow& row) { return Cell{Side(row.in_before, row[Compared::kTime].before)}; }},
-    {{.name = "time_after", .kind = Kind::kText},
-     [](const DiffRow& row) { return Cell{Side(row.in_after, row[Compared::kTime].after)}; }},
-    {{.name = "time_difference", .kind = Kind::kText},
-     [](const DiffRow& row) { return Cell{SignedDuration(row[Compared::kTime].difference())}; }},
-    {{.name = "time_margin", .kind = Kind::kText},
-     [](const DiffRow& row) { return Cell{Margin(row[Compared::kTime])}; }},
-    {{.name = "time_real", .kind = Kind::kText}, [](const DiffRow& row) { return Cell{Real(row)}; }},
-    {{.name = "time_visible", .kind = Kind::kText},
-     [](const DiffRow& row) {
-       const double visible = row[Compared::kTime].visible;
-       return Cell{visible > 0 ? Duration(visible) : std::string()};
-     }},
-    {{.name = "flop_ratio", .kind = Kind::kText}, RatioCell<Compared::kFlop>},
-    {{.name = "bytes_ratio", .kind = Kind::kText}, RatioCell<Compared::kBytes>},
-    {{.name = "oi_ratio", .kind = Kind::kText}, RatioCell<Compared::kOi>},
-    {{.name = "share_before", .kind = Kind::kText},
-     [](const DiffRow& row) { return Cell{Share(row.in_before, row[Compared::kShare].before)}; }},
-    {{.name = "share_after", .kind = Kind::kText},
-     [](const DiffRow& row) { return Cell{Share(row.in_after, row[Compared::kShare].after)}; }},
 });
 
 // Whether the table of this pair has the column: of exact numbers there is no margin to show.
@@ -116,12 +88,27 @@ std::string IdealText(const RunDiff& pair) {
 }
 
 // Rows with the texts of tables; `row_at` gives them.
-RowSet TextsOf(size_t size, By by, std::function<const DiffRow&(size_t row)> row_at) {
-  RowSet set;
-  set.size = size;
-  Append(std::span<const ColumnOf<DiffRow>>(kTableColumns), row_at, &set);
-  AddText(
-      "name", [by, row_at](size_t row) { return DiffRowName(row_at(row), by); }, &set);
+RowSet TextsOf(size_t size, By by, const std::function<const DiffRow&(size_t row)>& row_at) {
+  RowSet set{.size = size};
+  const auto add = [&](std::string_view name, std::string (*text)(const DiffRow& row)) {
+    set.AddText(name, [row_at, text](size_t row) { return text(row_at(row)); });
+  };
+  add("phase", [](const DiffRow& row) { return ShortPhase(row.phase); });
+  add("time_before", [](const DiffRow& row) { return Side(row.in_before, row[Compared::kTime].before); });
+  add("time_after", [](const DiffRow& row) { return Side(row.in_after, row[Compared::kTime].after); });
+  add("time_difference", [](const DiffRow& row) { return SignedDuration(row[Compared::kTime].difference()); });
+  add("time_margin", [](const DiffRow& row) { return Margin(row[Compared::kTime]); });
+  add("time_real", Real);
+  add("time_visible", [](const DiffRow& row) {
+    const double visible = row[Compared::kTime].visible;
+    return visible > 0 ? Duration(visible) : "";
+  });
+  add("flop_ratio", Ratio<Compared::kFlop>);
+  add("bytes_ratio", Ratio<Compared::kBytes>);
+  add("oi_ratio", Ratio<Compared::kOi>);
+  add("share_before", [](const DiffRow& row) { return Share(row.in_before, row[Compared::kShare].before); });
+  add("share_after", [](const DiffRow& row) { return Share(row.in_after, row[Compared::kShare].after); });
+  set.AddText("name", [by, row_at](size_t row) { return DiffRowName(row_at(row), by); });
   return set;
 }
 
@@ -135,8 +122,7 @@ Table ChangeTable(const RunDiff& pair, By by) {
   Table table{.rows = TextsOf(changed.size(), by, row_at)};
   table.estimated = pair.exact;
   for (const TableLook& look : kDiffLooks) {
-    if (look.column != "name" && !Shown(look.column, by, pair)) continue;
-    table.looks.push_back(look);
+    if (Shown(look.column, by, pair)) table.looks.push_back(look);
   }
   table.looks.front().title = by == By::kOp ? "op" : by == By::kModel ? "model" : "layer";
   table.total = TextsOf(1, by, [&pair](size_t) -> const DiffRow& { return pair.total; });
@@ -187,7 +173,7 @@ Section PairSection(const RunDiff& pair, By by) {
   section.lead.push_back({.text = TotalText(pair)});
   section.table = std::move(table);
   std::string legend = "FLOP, bytes, OI: B over A; roof: % of attainable.";
-  if (same > 0) legend += " " + Grouped(same) + (same == 1 ? " row is" : " rows are") + " equal and not listed.";
+  if (same > 0) legend += " " + Counted(same, "row is", "rows are") + " equal and not listed.";
   section.notes.push_back({.text = std::move(legend)});
   if (std::string text = CorrectionText(pair); !text.empty()) section.notes.push_back({.text = std::move(text)});
   return section;
@@ -196,10 +182,8 @@ Section PairSection(const RunDiff& pair, By by) {
 Data PairData(const RunDiff& pair) {
   RowSet total = RowsOf(std::span(&pair.total, 1));
   std::erase_if(total.columns, [](const Column& column) { return IsKey(column.info.name); });
-  std::vector<std::string> notes;
-  for (const Caveat& caveat : pair.caveats) notes.push_back(CaveatText(caveat));
-  Data data = Data::Object();
-  data.Add("before", pair.before_title)
+  return Data::Object()
+      .Add("before", pair.before_title)
       .Add("after", pair.after_title)
       .Add("per_step", Cell{pair.per_step})
       .Add("correction", CorrectionName(pair.correction))
@@ -208,10 +192,9 @@ Data PairData(const RunDiff& pair) {
                               : pair.exact  ? "ideal"
                                             : "")
       .Add("paired_steps", Cell{pair.paired})
-      .Add("notes", Data::Texts(notes))
+      .Add("notes", Data::ListOf(pair.caveats, CaveatText))
       .Add("total", Data::RowOf(total, 0))
       .Add("rows", RowsOf(pair.rows));
-  return data;
 }
 
 void AddPair(const RunDiff& pair, By by, size_t index, Document* document) {
@@ -277,16 +260,12 @@ Document DiffDocument(Diff given) {
     document.headline.push_back(
         {.text = check.text, .label = fails ? "FAILS  " : "", .tone = fails ? Tone::kAlarm : Tone::kPlain});
   }
-  Data pairs = Data::List();
-  for (size_t i = 0; i < diff.pairs.size(); ++i) {
-    AddPair(diff.pairs[i], diff.by, i + 1, &document);
-    pairs.Append(PairData(diff.pairs[i]));
-  }
-  document.data.Add("schema", "rfinject.diff/1").Add("pairs", std::move(pairs));
+  for (size_t i = 0; i < diff.pairs.size(); ++i) AddPair(diff.pairs[i], diff.by, i + 1, &document);
+  document.data.Add("schema", "rfinject.diff/1").Add("pairs", Data::ListOf(diff.pairs, PairData));
   Section only;
   for (const auto& [name, label, list] : {std::tuple("only_before", "only in A: ", &diff.only_before),
                                           std::tuple("only_after", "only in B: ", &diff.only_after)}) {
-    document.data.Add(name, Data::Texts(*list));
+    document.data.Add(name, Data::ListOf(*list));
     for (const std::string& title : *list) only.lead.push_back({.text = title, .label = label});
   }
   document.sections.push_back(std::move(only));

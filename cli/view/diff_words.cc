@@ -86,7 +86,7 @@ std::string Times(const Change& change) { return change.ratio > 0 ? "x" + Plain(
 
 std::string CorrectionText(const RunDiff& pair) {
   if (pair.comparisons == 0) return "";
-  const std::string many = Grouped(pair.comparisons) + (pair.comparisons == 1 ? " comparison" : " comparisons");
+  const std::string many = Counted(pair.comparisons, "comparison", "comparisons");
   std::string text;
   switch (pair.correction) {
     case Correction::kFalseDiscovery:

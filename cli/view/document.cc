@@ -23,9 +23,4 @@ RowSet SumOf(const RowSet& rows, std::span<const size_t> which) {
   return sums;
 }
 
-void AddText(std::string_view name, std::function<std::string(size_t row)> text, RowSet* rows) {
-  rows->columns.push_back(
-      {{.name = name, .kind = Kind::kText}, [text = std::move(text)](size_t row) { return Cell{text(row)}; }});
-}
-
 }  // namespace rfinject::cli

@@ -19,7 +19,7 @@
 
 #include "cli/picture/picture.h"
 #include "cli/report/report.h"
-#include "cli/text/cell_text.h"
+#include "cli/text/grid.h"
 #include "cli/text/row_set.h"
 #include "cli/view/data.h"
 
@@ -95,6 +95,9 @@ struct Section {
   // Of the sections of one report. A terminal shows the end of what is longer than it is, so the text for terminals
   // has the answer behind all others of its report, up to the next one that is the first of one.
   bool first = false, answer = false;
+
+  // Whether formats of text have something to show of it.
+  bool HasText() const { return !heading.empty() || !lead.empty() || table.has_value() || !notes.empty(); }
 };
 
 // A condition that a program can fail by: an alarm of a report, a gate of a comparison.
@@ -124,9 +127,6 @@ RowSet WithConstants(std::vector<std::pair<std::string_view, Cell>> columns, Row
 
 // One row with the sums of `which` rows in the additive columns, and nothing in the others.
 RowSet SumOf(const RowSet& rows, std::span<const size_t> which);
-
-// Adds a column for people: what a row is called, or a value that is a text already.
-void AddText(std::string_view name, std::function<std::string(size_t row)> text, RowSet* rows);
 
 }  // namespace rfinject::cli
 

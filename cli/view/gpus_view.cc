@@ -30,18 +30,9 @@ constexpr auto kGpusLooks = std::to_array<TableLook>({
     {.column = "source", .title = "source", .left = true, .gap = 2},
 });
 
-struct PeakColumn {
-  std::string_view name;
-  Precision precision;
-};
-constexpr auto kPeaks = std::to_array<PeakColumn>({{"FP64", Precision::kFp64},
-                                                   {"FP32", Precision::kFp32},
-                                                   {"FP16", Precision::kFp16},
-                                                   {"TF32tc", Precision::kTf32Tensor},
-                                                   {"FP16tc", Precision::kFp16Tensor},
-                                                   {"BF16tc", Precision::kBf16Tensor},
-                                                   {"FP8tc", Precision::kFp8Tensor},
-                                                   {"FP64tc", Precision::kFp64Tensor}});
+// By Precision.
+constexpr std::array<std::string_view, kPrecisionCount> kPeaks = {"FP64",   "FP32",   "FP16",  "TF32tc",
+                                                                  "FP16tc", "BF16tc", "FP8tc", "FP64tc"};
 
 using GpuColumn = ColumnOf<Gpu>;
 
@@ -112,15 +103,12 @@ Document GpuDocument(std::vector<const Gpu*> given) {
   Document document{.title = "rfinject gpus"};
   Section section{.id = "gpus"};
   section.table = Table{.rows = DataOf(gpus), .looks = {kGpusLooks.begin(), kGpusLooks.end()}};
-  for (const PeakColumn& one : kPeaks) {
-    section.table->rows.columns.push_back({{.name = one.name}, [gpus, precision = one.precision](size_t row) {
-                                             const double peak = (*gpus)[row]->peak[static_cast<size_t>(precision)];
-                                             return KnownCell(peak / 1e12);
-                                           }});
+  RowSet& rows = section.table->rows;
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    rows.columns.push_back(
+        {{.name = kPeaks[i]}, [gpus, i](size_t row) { return KnownCell((*gpus)[row]->peak[i] / 1e12); }});
   }
-  AddText(
-      "GB/s", [gpus](size_t row) { return absl::StrFormat("%.0f", (*gpus)[row]->dram_bytes_per_s / 1e9); },
-      &section.table->rows);
+  rows.AddText("GB/s", [gpus](size_t row) { return absl::StrFormat("%.0f", (*gpus)[row]->dram_bytes_per_s / 1e9); });
   section.notes = {
       {.text =
            "Peaks are dense (no 2:4 sparsity), at boost clock; tc: tensor cores. Sources: the letters are explained "

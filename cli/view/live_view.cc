@@ -38,17 +38,8 @@ std::string Elapsed(int64_t ns) {
 }
 
 std::string_view StateName(WriterState state) {
-  switch (state) {
-    case WriterState::kQuiet:
-      return "quiet";
-    case WriterState::kDamaged:
-      return "damaged";
-    case WriterState::kWrites:
-      return "writes";
-    case WriterState::kEnded:
-      return "ended";
-  }
-  return "";
+  static constexpr std::array<std::string_view, kWriterStates> kNames = {"quiet", "damaged", "writes", "ended"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 size_t Count(const LiveRun& live, WriterState state) { return live.ranks_in[static_cast<size_t>(state)]; }
@@ -93,11 +84,10 @@ std::string QuietText(const LiveRun& live) {
 
 std::string RanksTitle(const LiveRun& live) {
   std::string title = "Ranks: " + Grouped(live.ranks.size());
-  const char* separator = ", ";
   for (const WriterState state :
        {WriterState::kWrites, WriterState::kEnded, WriterState::kQuiet, WriterState::kDamaged}) {
     if (Count(live, state) == 0) continue;
-    title += separator + Grouped(Count(live, state)) + " " + std::string(StateName(state));
+    title += ", " + Grouped(Count(live, state)) + " " + std::string(StateName(state));
   }
   return title;
 }
@@ -151,8 +141,8 @@ std::vector<Sentence> Above(const LiveRun& live, const LiveLook& look) {
     say(StepText(live.waits) + (live.waits.on_cpu ? " That is the clock of the CPU that it runs on." : ""));
   }
   if (live.new_steps > 0) {
-    say("The last " + Grouped(live.new_steps) + (live.new_steps == 1 ? " step" : " steps") + " took " +
-        Duration(live.new_step_ns) + (live.new_steps == 1 ? "." : " each."));
+    say("The last " + Counted(live.new_steps, "step", "steps") + " took " + Duration(live.new_step_ns) +
+        (live.new_steps == 1 ? "." : " each."));
   }
   say(CostText(report));
   say(LimitText(report));
@@ -165,9 +155,8 @@ std::vector<Sentence> Above(const LiveRun& live, const LiveLook& look) {
   }
   if (!alarms.empty()) say("Alarms: " + alarms + " (rfinject report says what they are)", Tone::kAlarm);
   if (live.other_kinds > 0) {
-    say("Besides, " + Grouped(live.other_kinds) +
-        (live.other_kinds == 1 ? " other kind of run: " : " other kinds of runs: ") +
-        "validation, or another batch or precision (rfinject report)");
+    say("Besides, " + Counted(live.other_kinds, "other kind of run", "other kinds of runs") +
+        ": validation, or another batch or precision (rfinject report)");
   }
   return sentences;
 }

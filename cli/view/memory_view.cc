@@ -87,18 +87,17 @@ std::string PeakText(const MemoryTable& table) {
 Data RefusedData(const MemoryRow& refused) {
   if (refused.bytes == 0) return Cell{};
   const bool in_layer = !refused.model.empty();
-  Data data = Data::Object();
-  data.Add("model", TextCell(refused.model))
+  return Data::Object()
+      .Add("model", TextCell(refused.model))
       .Add("layer", in_layer ? Cell{refused.layer} : Cell{})
       .Add("phase", PhaseName(refused.phase))
       .Add("bytes", Cell{refused.bytes});
-  return data;
 }
 
-Data RunData(const MemoryTable& table) {
+Data MemoryData(const MemoryTable& table) {
   const auto known = [&](uint64_t value) { return table.known ? Cell{value} : Cell{}; };
-  Data data = Data::Object();
-  data.Add("device", table.title)
+  return Data::Object()
+      .Add("device", table.title)
       .Add("allocated_bytes", known(table.allocated_bytes))
       .Add("reserved_bytes", known(table.reserved_bytes))
       .Add("step", known(table.step))
@@ -109,7 +108,6 @@ Data RunData(const MemoryTable& table) {
       .Add("refused", RefusedData(table.refused))
       .Add("phases", MemoryOf(table.phases))
       .Add("rows", MemoryOf(table.rows));
-  return data;
 }
 
 }  // namespace
@@ -118,38 +116,28 @@ std::vector<Section> MemorySections(const MemoryTable& table) {
   Section phases{.id = "memory", .heading = table.title + ": memory at the peak, by where it was allocated"};
   if (std::string refused = RefusedText(table); !refused.empty()) phases.lead.push_back({.text = std::move(refused)});
   phases.lead.push_back({.text = PeakText(table)});
-  std::vector<Section> sections;
-  if (!table.known) {
-    sections.push_back(std::move(phases));
-    return sections;
-  }
+  if (!table.known) return {std::move(phases)};
   phases.table = Table{.rows = MemoryOf(table.phases), .looks = {kPhases.begin(), kPhases.end()}};
-  AddText(
-      "usually", [&table](size_t row) { return std::string(UsuallyOf(table.phases[row].phase)); },
-      &phases.table->rows);
+  phases.table->rows.AddText("usually",
+                             [&table](size_t row) { return std::string(UsuallyOf(table.phases[row].phase)); });
   Section layers;
   layers.table = Table{.rows = MemoryOf(table.rows), .looks = {kLayers.begin(), kLayers.end()}, .names = 3};
-  AddText(
-      "name", [&table](size_t row) { return LayerText(table.rows[row]); }, &layers.table->rows);
-  sections.push_back(std::move(phases));
-  sections.push_back(std::move(layers));
-  return sections;
+  layers.table->rows.AddText("name", [&table](size_t row) { return LayerText(table.rows[row]); });
+  return {std::move(phases), std::move(layers)};
 }
 
 Document MemoryDocument(std::vector<MemoryTable> tables) {
   const auto owner = std::make_shared<const std::vector<MemoryTable>>(std::move(tables));
   Document document{.title = "rfinject report: memory", .owner = owner};
-  Data list = Data::List();
   for (const MemoryTable& table : *owner) {
     for (Section& section : MemorySections(table)) document.sections.push_back(std::move(section));
-    list.Append(RunData(table));
     document.lines.push_back(WithConstants({{"run", uint64_t{document.lines.size() + 1}},
                                             {"device", table.title},
                                             {"allocated_bytes", KnownCount(table.allocated_bytes)},
                                             {"reserved_bytes", KnownCount(table.reserved_bytes)}},
                                            MemoryOf(table.rows)));
   }
-  document.data.Add("schema", "rfinject.memory/1").Add("runs", std::move(list));
+  document.data.Add("schema", "rfinject.memory/1").Add("runs", Data::ListOf(*owner, MemoryData));
   return document;
 }
 

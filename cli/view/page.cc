@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "cli/picture/names.h"
 #include "cli/report/picture_data.h"
-#include "cli/report/roofs.h"
 #include "cli/text/units.h"
 #include "cli/view/advice_view.h"
 #include "cli/words/glossary.h"
@@ -45,9 +45,7 @@ std::string ProcessText(const ProcessInfo& process) {
   part("driver ", process.driver_version);
   part("rfinject ", process.rfinject_version);
   part("job ", process.job_id);
-  std::string command;
-  for (const std::string& word : process.argv) command += (command.empty() ? "" : " ") + word;
-  part("", command);
+  part("", absl::StrJoin(process.argv, " "));
   return text;
 }
 
@@ -136,38 +134,29 @@ Section GlossarySection() {
   return section;
 }
 
-// Adds sections of one topic, run by run. Where there are several runs, the headings say which it is.
-class Page {
- public:
-  Page(const OwnedPage& owned, Document* document) : owned_(owned), document_(*document) {}
-
-  // `sections_of(i)` makes the topic's sections of the i-th report.
-  template <typename SectionsOf>
-  void Topic(std::string_view tab, std::string_view heading, const SectionsOf& sections_of) {
-    bool first = true;
-    for (size_t i = 0; i < owned_.reports.size(); ++i) {
-      std::vector<Section> sections = sections_of(i);
-      for (size_t s = 0; s < sections.size(); ++s) {
-        Section& section = sections[s];
-        if (s == 0) {
-          if (!heading.empty()) section.heading = heading;
-          if (owned_.reports.size() > 1 && !section.heading.empty()) {
-            const Report& report = owned_.reports[i];
-            section.heading += ": " + ReportTitle(report) + (report.validation ? ", validation" : "");
-          }
-          section.tab = first ? tab : std::string_view();
+// Adds the sections of one topic, run by run; `sections_of(i)` makes those of the i-th report. Where there are
+// several runs, the headings say which it is.
+template <typename SectionsOf>
+void AddTopic(const std::vector<Report>& reports, std::string_view tab, std::string_view heading,
+              const SectionsOf& sections_of, Document* document) {
+  bool first = true;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    std::vector<Section> sections = sections_of(i);
+    for (size_t s = 0; s < sections.size(); ++s) {
+      Section& section = sections[s];
+      if (s == 0) {
+        if (!heading.empty()) section.heading = heading;
+        if (reports.size() > 1 && !section.heading.empty()) {
+          section.heading += ": " + ReportTitle(reports[i]) + (reports[i].validation ? ", validation" : "");
         }
-        section.id += i > 0 && !section.id.empty() ? "-" + std::to_string(i + 1) : "";
-        document_.sections.push_back(std::move(section));
+        section.tab = first ? tab : std::string_view();
       }
-      first = first && sections.empty();
+      section.id += i > 0 && !section.id.empty() ? "-" + std::to_string(i + 1) : "";
+      document->sections.push_back(std::move(section));
     }
+    first = first && sections.empty();
   }
-
- private:
-  const OwnedPage& owned_;
-  Document& document_;
-};
+}
 
 void AddTopics(const OwnedPage& owned, Document* document) {
   using Sections = std::vector<Section>;
@@ -177,38 +166,40 @@ void AddTopics(const OwnedPage& owned, Document* document) {
     if (there) sections.push_back(make());
     return sections;
   };
-  Page page(owned, document);
-  page.Topic("Summary", "", [&](size_t i) { return Sections{OpeningSection(reports[i])}; });
-  page.Topic("", "Alarms and notes", [&](size_t i) {
+  const auto topic = [&](std::string_view tab, std::string_view heading, const auto& sections_of) {
+    AddTopic(reports, tab, heading, sections_of, document);
+  };
+  topic("Summary", "", [&](size_t i) { return Sections{OpeningSection(reports[i])}; });
+  topic("", "Alarms and notes", [&](size_t i) {
     std::vector<Sentence> problems = ProblemsOf(reports[i]);
     return one_if(!problems.empty(), [&] { return Section{.id = "problems", .lead = std::move(problems)}; });
   });
   document->sections.push_back(
       {.id = "layers", .tab = "Layers", .figures = ReportFigures(reports), .drawn = reports});
-  page.Topic("Phases", "Where a step goes",
-             [&](size_t i) { return one_if(!reports[i].phases.empty(), [&] { return PhaseSection(reports[i]); }); });
-  page.Topic("Advice", "What to change, and why",
-             [&](size_t i) { return Sections{AdviceSection(reports[i], /*all=*/false)}; });
+  topic("Phases", "Where a step goes",
+        [&](size_t i) { return one_if(!reports[i].phases.empty(), [&] { return PhaseSection(reports[i]); }); });
+  topic("Advice", "What to change, and why",
+        [&](size_t i) { return Sections{AdviceSection(reports[i], /*all=*/false)}; });
   if (!owned.waits.empty()) {
-    page.Topic("Waits", "What a step waits for, by the clock", [&](size_t i) {
+    topic("Waits", "What a step waits for, by the clock", [&](size_t i) {
       return one_if(owned.waits[i].all.steps > 0, [&] { return WaitSection(owned.waits[i]); });
     });
-    page.Topic("Ranks", "Steps by rank, by the clock", [&](size_t i) {
+    topic("Ranks", "Steps by rank, by the clock", [&](size_t i) {
       return one_if(owned.waits[i].ranks.size() > 1, [&] { return RankSection(owned.waits[i]); });
     });
-    page.Topic("Memory", "Memory at the peak, by where it was allocated",
-               [&](size_t i) { return MemorySections(owned.memory[i]); });
-    page.Topic("Stacks", "What is in no layer, by native stack", [&](size_t i) {
+    topic("Memory", "Memory at the peak, by where it was allocated",
+          [&](size_t i) { return MemorySections(owned.memory[i]); });
+    topic("Stacks", "What is in no layer, by native stack", [&](size_t i) {
       const bool any = std::any_of(owned.stacks[i].begin(), owned.stacks[i].end(),
                                    [](const StackRow& row) { return row.stack != nullptr; });
       return one_if(any, [&] { return StackSection(owned.stacks[i], reports[i].steps); });
     });
   }
-  page.Topic("About", "What these numbers rest on",
-             [&](size_t i) { return Sections{{.id = "facts", .lead = FactsOf(reports[i]), .folded = true}}; });
-  page.Topic("", "Roofs",
-             [&](size_t i) { return one_if(!reports[i].roofs.empty(), [&] { return RoofSection(reports[i]); }); });
-  page.Topic("", "The run", [&](size_t i) { return Sections{RunSection(reports[i])}; });
+  topic("About", "What these numbers rest on",
+        [&](size_t i) { return Sections{{.id = "facts", .lead = FactsOf(reports[i]), .folded = true}}; });
+  topic("", "Roofs",
+        [&](size_t i) { return one_if(!reports[i].roofs.empty(), [&] { return RoofSection(reports[i]); }); });
+  topic("", "The run", [&](size_t i) { return Sections{RunSection(reports[i])}; });
   document->sections.push_back(GlossarySection());
 }
 

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "cli/picture/names.h"
-#include "cli/report/fold.h"
 #include "cli/report/picture_data.h"
-#include "cli/view/views.h"
+#include "cli/view/report_view.h"
 
 namespace rfinject::cli {
 namespace {
@@ -91,21 +90,18 @@ Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
     return section;
   }
   Table table{.rows = SetOf(rows), .looks = {kPrecisionLooks.begin(), kPrecisionLooks.end()}};
-  AddText(
-      "name", [&rows](size_t i) { return std::string(kPrecisionTitles[static_cast<size_t>(rows[i].precision)]); },
-      &table.rows);
+  table.rows.AddText(
+      "name", [&rows](size_t i) { return std::string(kPrecisionTitles[static_cast<size_t>(rows[i].precision)]); });
   table.estimated = report.run.source == SourceKind::kEstimated;
   section.table = std::move(table);
   return section;
 }
 
-Document Make(const ViewInput& input) {
+}  // namespace
+
+Document PrecisionDocument(std::vector<Report> reports) {
   const auto owner = std::make_shared<OwnedPrecisions>();
-  FoldOptions fold = input.fold;
-  fold.by = By::kModel;
-  for (const Profile* profile : input.profiles) {
-    for (Report& report : FoldProfile(*profile, input.machine_for, fold)) owner->reports.push_back(std::move(report));
-  }
+  owner->reports = std::move(reports);
   for (const Report& report : owner->reports) owner->rows.push_back(RowsOf(report));
   Document document{.title = DocumentTitle("rfinject report", owner->reports), .owner = owner};
   Data runs = Data::List();
@@ -113,12 +109,11 @@ Document Make(const ViewInput& input) {
     const Report& report = owner->reports[i];
     document.sections.push_back(SectionOf(report, owner->rows[i]));
     const RowSet rows = SetOf(owner->rows[i]);
-    Data run = Data::Object();
-    run.Add("device", report.device_name)
-        .Add("source", SourceName(report.run.source))
-        .Add("steps", Cell{report.steps})
-        .Add("rows", rows);
-    runs.Append(std::move(run));
+    runs.Append(Data::Object()
+                    .Add("device", report.device_name)
+                    .Add("source", SourceName(report.run.source))
+                    .Add("steps", Cell{report.steps})
+                    .Add("rows", rows));
     document.lines.push_back(WithConstants({{"run", uint64_t{i + 1}},
                                             {"device", report.device_name},
                                             {"source", std::string(SourceName(report.run.source))},
@@ -128,16 +123,5 @@ Document Make(const ViewInput& input) {
   document.data.Add("schema", "rfinject.precisions/1").Add("runs", std::move(runs));
   return document;
 }
-
-}  // namespace
-
-namespace views {
-View precision() {
-  return {.name = "precision",
-          .help = "FLOP in FP32, TF32, BF16 and so on",
-          .make = Make,
-          .mark = ": FLOP by precision, "};
-}
-}  // namespace views
 
 }  // namespace rfinject::cli

@@ -1,6 +1,5 @@
 // The JSON of a report, schema rfinject.report/1: an interface that only grows. Units are in the names. What has no
 // value is null.
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +24,8 @@ Cell Tristate(uint32_t value) { return value == 0 ? Cell{} : Cell{value == 2}; }
 
 Data DeviceData(const Report& report) {
   const Machine& machine = report.machine;
-  Data device = Data::Object();
-  device.Add("name", TextCell(report.device_name))
+  return Data::Object()
+      .Add("name", TextCell(report.device_name))
       .Add("roofs_of", TextCell(machine.name))
       .Add("dram_bytes_per_s", machine.name.empty() ? Cell{} : Cell{machine.dram_bytes_per_s})
       .Add("pcie_bytes_per_s", KnownCell(machine.pcie_bytes_per_s))
@@ -34,12 +33,11 @@ Data DeviceData(const Report& report) {
       .Add("sm_clock_hz", KnownCell(report.sm_hz))
       .Add("empirical_roofs_source", TextCell(machine.empirical_source))
       .Add("devices", DevicesOf(report));
-  return device;
 }
 
 Data ProcessData(const ProcessInfo& process) {
-  Data data = Data::Object(/*one_line=*/true);
-  data.Add("host", TextCell(process.host))
+  return Data::Object(/*one_line=*/true)
+      .Add("host", TextCell(process.host))
       .Add("pid", Cell{uint64_t{process.pid}})
       .Add("rank", Cell{uint64_t{process.rank}})
       .Add("world_size", Cell{uint64_t{process.world_size}})
@@ -54,24 +52,22 @@ Data ProcessData(const ProcessInfo& process) {
       .Add("driver_version", TextCell(process.driver_version))
       .Add("cupti_version", TextCell(process.cupti_version))
       .Add("tier_reason", TextCell(process.tier_reason))
-      .Add("argv", Data::Texts(process.argv));
-  return data;
+      .Add("argv", Data::ListOf(process.argv));
 }
 
 Data PmSamplingData(const Report& report) {
   if (report.pm_windows == 0) return Cell{};
-  Data data = Data::Object();
-  data.Add("steps", Cell{report.pm_windows})
+  return Data::Object()
+      .Add("steps", Cell{report.pm_windows})
       .Add("dram_bytes_per_step", Cell{report.pm_dram_bytes})
       .Add("kernel_dram_bytes_per_step", KnownCell(report.kernel_dram_bytes_per_step))
       .Add("tensor_active_share", report.pm_tensor_share >= 0 ? Cell{report.pm_tensor_share} : Cell{});
-  return data;
 }
 
 Data SummaryData(const Report& report) {
   const StepWaits& waits = report.waits;
   Data data = Data::Object();
-  data.Add("headline", Data::Texts(HeadlineText(report)))
+  data.Add("headline", Data::ListOf(HeadlineText(report)))
       .Add("samples", Cell{report.samples})
       .Add("step_wall_time_ns", Cell{report.step_wall_ns})
       .Add("step_gpu_time_ns", Cell{report.step_gpu_ns})
@@ -109,75 +105,55 @@ Data SummaryData(const Report& report) {
   return data;
 }
 
-Data ModelsData(const Report& report) {
-  Data list = Data::List();
-  for (const ModelInfo& model : report.models) {
-    Data one = Data::Object(/*one_line=*/true);
-    one.Add("class", model.class_name)
-        .Add("parameters", Cell{model.parameters})
-        .Add("parameter_bytes", Cell{model.parameter_bytes})
-        .Add("trainable_parameters", Cell{model.trainable_parameters});
-    list.Append(std::move(one));
-  }
-  return list;
+Data ModelData(const ModelInfo& model) {
+  return Data::Object(/*one_line=*/true)
+      .Add("class", model.class_name)
+      .Add("parameters", Cell{model.parameters})
+      .Add("parameter_bytes", Cell{model.parameter_bytes})
+      .Add("trainable_parameters", Cell{model.trainable_parameters});
 }
 
-Data AlarmsData(const Report& report) {
-  Data list = Data::List();
-  for (const Alarm& alarm : report.alarms) {
-    Data one = Data::Object(/*one_line=*/true);
-    one.Add("id", alarm.id)
-        .Add("text", alarm.text)
-        .Add("causes", TextCell(alarm.causes))
-        .Add("where", TextCell(AlarmWhere(alarm)));
-    list.Append(std::move(one));
-  }
-  return list;
+Data AlarmData(const Alarm& alarm) {
+  return Data::Object(/*one_line=*/true)
+      .Add("id", alarm.id)
+      .Add("text", alarm.text)
+      .Add("causes", TextCell(alarm.causes))
+      .Add("where", TextCell(AlarmWhere(alarm)));
 }
 
-Data DiagnosticsData(const Report& report) {
+Data DiagnosticData(const DiagnosticInfo& diagnostic) {
   static constexpr std::string_view kSeverities[] = {"info", "warning", "error"};
-  Data list = Data::List();
-  for (const DiagnosticInfo& diagnostic : DiagnosticsText(report)) {
-    Data one = Data::Object(/*one_line=*/true);
-    one.Add("severity", kSeverities[static_cast<size_t>(diagnostic.severity)])
-        .Add("id", diagnostic.id)
-        .Add("text", diagnostic.text)
-        .Add("remedy", TextCell(diagnostic.remedy));
-    list.Append(std::move(one));
-  }
-  return list;
+  return Data::Object(/*one_line=*/true)
+      .Add("severity", kSeverities[static_cast<size_t>(diagnostic.severity)])
+      .Add("id", diagnostic.id)
+      .Add("text", diagnostic.text)
+      .Add("remedy", TextCell(diagnostic.remedy));
 }
 
-Data GraphBreaksData(const Report& report) {
-  Data list = Data::List();
-  for (const trace::GraphBreak& place : report.kept.graph_break) {
-    list.Append(std::move(Data::Object(/*one_line=*/true)
-                              .Add("file", TextCell(place.file))
-                              .Add("line", KnownCount(place.line))
-                              .Add("function", TextCell(place.function))
-                              .Add("reason", TextCell(place.reason))
-                              .Add("count", Cell{place.count})
-                              .Add("bytes", KnownCount(place.bytes))));
-  }
-  return list;
+Data DropData(const trace::Drop& drop) {
+  return Data::Object(/*one_line=*/true).Add("what", drop.what).Add("count", Cell{drop.count});
+}
+
+Data GraphBreakData(const trace::GraphBreak& place) {
+  return Data::Object(/*one_line=*/true)
+      .Add("file", TextCell(place.file))
+      .Add("line", KnownCount(place.line))
+      .Add("function", TextCell(place.function))
+      .Add("reason", TextCell(place.reason))
+      .Add("count", Cell{place.count})
+      .Add("bytes", KnownCount(place.bytes));
 }
 
 }  // namespace
 
 Data ReportData(const Report& report) {
   const PolicyInfo& policy = report.run.policy;
-  Data policy_data = Data::Object();
-  policy_data.Add("matmul_tf32", Tristate(policy.matmul_tf32))
-      .Add("cudnn_tf32", Tristate(policy.cudnn_tf32))
-      .Add("cudnn_benchmark", Tristate(policy.cudnn_benchmark))
-      .Add("cudnn_deterministic", Tristate(policy.cudnn_deterministic))
-      .Add("autocast_dtype", TextCell(policy.autocast_dtype));
-  Data processes = Data::List(), drops = Data::List();
-  for (const ProcessInfo& process : report.processes) processes.Append(ProcessData(process));
-  for (const trace::Drop& drop : report.kept.drop) {
-    drops.Append(std::move(Data::Object(/*one_line=*/true).Add("what", drop.what).Add("count", Cell{drop.count})));
-  }
+  Data policy_data = Data::Object()
+                         .Add("matmul_tf32", Tristate(policy.matmul_tf32))
+                         .Add("cudnn_tf32", Tristate(policy.cudnn_tf32))
+                         .Add("cudnn_benchmark", Tristate(policy.cudnn_benchmark))
+                         .Add("cudnn_deterministic", Tristate(policy.cudnn_deterministic))
+                         .Add("autocast_dtype", TextCell(policy.autocast_dtype));
   Data data = Data::Object();
   data.Add("schema", "rfinject.report/1")
       .Add("source", SourceName(report.run.source))
@@ -191,16 +167,18 @@ Data ReportData(const Report& report) {
       .Add("policy", std::move(policy_data))
       .Add("tier", TierOf(report.tier).letter)
       .Add("tier_text", TierText(report.tier))
-      .Add("models", ModelsData(report))
+      .Add("models", Data::ListOf(report.models, ModelData))
       .Add("process_count", Cell{report.process_count})
-      .Add("processes", std::move(processes))
+      .Add("processes", Data::ListOf(report.processes, ProcessData))
       .Add("summary", SummaryData(report))
       .Add("advice", ShownAdviceData(report))
-      .Add("alarms", AlarmsData(report))
-      .Add("diagnostics", DiagnosticsData(report))
-      .Add("drops", std::move(drops));
+      .Add("alarms", Data::ListOf(report.alarms, AlarmData))
+      .Add("diagnostics", Data::ListOf(DiagnosticsText(report), DiagnosticData))
+      .Add("drops", Data::ListOf(report.kept.drop, DropData));
   // Added later than the others, and only there for what was compiled.
-  if (!report.kept.graph_break.empty()) data.Add("graph_breaks", GraphBreaksData(report));
+  if (!report.kept.graph_break.empty()) {
+    data.Add("graph_breaks", Data::ListOf(report.kept.graph_break, GraphBreakData));
+  }
   data.Add("phases", DataOf(report, By::kPhase, report.phases)).Add("rows", DataOf(report, report.by, report.rows));
   if (report.by == By::kLayer) data.Add("layer_phases", DataOf(report, By::kLayer, report.layer_phases));
   if (report.by == By::kClass) data.Add("group_phases", DataOf(report, By::kClass, report.group_phases));

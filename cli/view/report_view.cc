@@ -17,7 +17,6 @@
 #include "cli/report/kernel_name.h"
 #include "cli/report/picture_data.h"
 #include "cli/text/units.h"
-#include "cli/words/graph_breaks.h"
 #include "cli/words/opening.h"
 #include "cli/words/words.h"
 
@@ -123,11 +122,6 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
   return {};
 }
 
-template <typename Holds>
-bool AnyRow(const std::vector<Row>& rows, Holds holds) {
-  return std::any_of(rows.begin(), rows.end(), holds);
-}
-
 // One row that no Report holds, with all columns. `report` must outlive it.
 RowSet SingleRow(const Report& report, Row row) {
   RowSet set;
@@ -158,35 +152,21 @@ bool Says(const Report& report, By by, const std::vector<Row>& rows, const Colum
   if (column.name == "usual_time_per_step_ns" || column.name == "measured_over_usual") {
     return report.total[Quantity::kUsualTime] > 0;
   }
-  if (column.name == "time_ci95_relative") {
-    return AnyRow(rows, [](const Row& row) { return HasInterval(row.time.trust); });
-  }
+  const auto any = [&rows](auto holds) {
+    return std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return holds(row.time.trust); });
+  };
+  if (column.name == "time_ci95_relative") return any(HasInterval);
   // That an interval is by step need not be said on every line; why there is none, or not as good a one, must.
   if (column.name == "time_interval") {
-    return AnyRow(rows,
-                  [](const Row& row) { return row.time.trust != Trust::kNone && row.time.trust != Trust::kByStep; });
+    return any([](Trust trust) { return trust != Trust::kNone && trust != Trust::kByStep; });
   }
   return true;
 }
 
-const char* ByTitle(By by) {
-  switch (by) {
-    case By::kModel:
-      return "By model";
-    case By::kPhase:
-      return "By phase";
-    case By::kLayer:
-      return "By layer";
-    case By::kOp:
-      return "By operator";
-    case By::kKernel:
-      return "By kernel";
-    case By::kClass:
-      return "By class of layers";
-    case By::kSource:
-      return "By line of the program";
-  }
-  return "";
+std::string_view ByTitle(By by) {
+  static constexpr std::string_view kTitles[] = {
+      "By model", "By phase", "By layer", "By operator", "By kernel", "By line of the program", "By class of layers"};
+  return kTitles[static_cast<size_t>(by)];
 }
 
 std::string ProgramLine(const Report& report) {
@@ -226,8 +206,7 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
   const std::vector<NameColumn> names = NameColumns(report, by);
   table.names = names.size();
   for (size_t i = 0; i < names.size(); ++i) {
-    AddText(
-        kNames[i], [&rows, text = names[i].text](size_t row) { return text(rows[row]); }, &table.rows);
+    table.rows.AddText(kNames[i], [&rows, text = names[i].text](size_t row) { return text(rows[row]); });
     table.looks.push_back({.column = kNames[i],
                            .title = names[i].title,
                            .left = true,
@@ -355,7 +334,7 @@ std::string ValidationText(const std::vector<const Report*>& validations) {
   std::string text;
   for (size_t i = 0; i < std::min(validations.size(), kMost); ++i) {
     const Report& report = *validations[i];
-    text += (i == 0 ? "Validation: " : "; ") + Grouped(report.steps) + (report.steps == 1 ? " batch" : " batches");
+    text += (i == 0 ? "Validation: " : "; ") + Counted(report.steps, "batch", "batches");
     if (report.run.batch_size > 0) text += " of " + Grouped(report.run.batch_size);
     text += ", " + Duration(report.step_gpu_ns) + " of GPU time" + (report.steps == 1 ? "" : " each");
     for (const Alarm& alarm : report.alarms) text += ", " + std::string(alarm.id);
@@ -497,9 +476,7 @@ Document ReportDocument(std::vector<Report> given, const ReportLook& look) {
     document.data = ReportData(reports.front());
     return document;
   }
-  Data list = Data::List();
-  for (const Report& report : reports) list.Append(ReportData(report));
-  document.data.Add("schema", "rfinject.reports/1").Add("reports", std::move(list));
+  document.data.Add("schema", "rfinject.reports/1").Add("reports", Data::ListOf(reports, ReportData));
   return document;
 }
 

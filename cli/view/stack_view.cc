@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/report.h"
-#include "cli/text/units.h"
 #include "cli/view/run_views.h"
 
 namespace rfinject::cli {
@@ -33,6 +31,13 @@ std::vector<std::string> Below(const StackRow& row) {
   return lines;
 }
 
+Data StackData(const StackTable& table) {
+  return Data::Object()
+      .Add("device", table.title)
+      .Add("steps", Cell{table.steps})
+      .Add("stacks", StacksOf(table.rows));
+}
+
 }  // namespace
 
 Section StackSection(const std::vector<StackRow>& rows, uint64_t steps) {
@@ -44,8 +49,7 @@ Section StackSection(const std::vector<StackRow>& rows, uint64_t steps) {
   section.table = Table{.rows = StacksOf(rows), .looks = {kStackLooks.begin(), kStackLooks.end()}, .names = 2};
   RowSet& set = section.table->rows;
   std::erase_if(set.columns, [](const Column& column) { return column.info.name == "caller"; });
-  AddText(
-      "caller", [&rows](size_t row) { return rows[row].stack ? rows[row].caller : "(no stack)"; }, &set);
+  set.AddText("caller", [&rows](size_t row) { return rows[row].stack ? rows[row].caller : "(no stack)"; });
   set.columns.push_back({{.name = "step_time_ns", .kind = Kind::kUnit, .unit = "ns", .additive = true},
                          [&rows, steps](size_t row) { return Cell{StepTimeOf(rows[row], steps)}; }});
   section.table->below = [&rows](size_t row) { return Below(rows[row]); };
@@ -55,19 +59,15 @@ Section StackSection(const std::vector<StackRow>& rows, uint64_t steps) {
 Document StackDocument(std::vector<StackTable> tables) {
   const auto owner = std::make_shared<const std::vector<StackTable>>(std::move(tables));
   Document document{.title = "rfinject report: stacks", .owner = owner};
-  Data list = Data::List();
   for (const StackTable& one : *owner) {
     Section section = StackSection(one.rows, one.steps);
     section.heading = one.title + ": in no layer, by native stack, a step";
     document.sections.push_back(std::move(section));
-    Data data = Data::Object();
-    data.Add("device", one.title).Add("steps", Cell{one.steps}).Add("stacks", StacksOf(one.rows));
-    list.Append(std::move(data));
     document.lines.push_back(
         WithConstants({{"run", uint64_t{document.lines.size() + 1}}, {"device", one.title}, {"steps", one.steps}},
                       StacksOf(one.rows)));
   }
-  document.data.Add("schema", "rfinject.stacks/1").Add("runs", std::move(list));
+  document.data.Add("schema", "rfinject.stacks/1").Add("runs", Data::ListOf(*owner, StackData));
   return document;
 }
 

@@ -106,9 +106,8 @@ Table RunTable(const Sweep& sweep, const SweepGroup& group, const std::vector<si
                const std::function<bool(std::string_view column)>& shown) {
   Table table{.rows = RunsOf(sweep, which)};
   table.estimated = group.source == SourceKind::kEstimated;
-  AddText(
-      "name", [&sweep, which, name = std::move(name)](size_t row) { return name(sweep.runs[which[row]]); },
-      &table.rows);
+  table.rows.AddText("name",
+                     [&sweep, which, name = std::move(name)](size_t row) { return name(sweep.runs[which[row]]); });
   for (const TableLook& look : looks) {
     if (shown(look.column)) table.looks.push_back(look);
   }
@@ -124,8 +123,7 @@ Section WholeSection(const Sweep& sweep, const SweepGroup& group) {
   const bool memory = any_run([](const SweepRun& run) { return run.memory_peak_bytes > 0; });
   Section section{.id = "runs"};
   section.heading = "On " + group.gpu + ", " + std::string(SourceName(group.source)) + ": " +
-                    Grouped(group.runs.size()) + (group.runs.size() == 1 ? " run" : " runs") +
-                    ", numbers are a step's";
+                    Counted(group.runs.size(), "run", "runs") + ", numbers are a step's";
   section.table = RunTable(
       sweep, group, group.runs, kWhole,
       [](const SweepRun& run) {
@@ -180,8 +178,7 @@ Section CorrelationSection(const SweepGroup& group) {
   if (used.empty()) return section;
   Table table;
   table.rows.size = used.size();
-  AddText(
-      "name", [used](size_t row) { return std::string(TitleOf(used[row])); }, &table.rows);
+  table.rows.AddText("name", [used](size_t row) { return std::string(TitleOf(used[row])); });
   table.looks.push_back({.column = "name", .title = "Spearman's rho", .left = true});
   for (size_t c = 0; c < used.size(); ++c) {
     std::vector<std::string> cells;
@@ -190,8 +187,7 @@ Section CorrelationSection(const SweepGroup& group) {
       cells.push_back(value ? absl::StrFormat("%+.2f", *value) : c == row ? "1" : "");
     }
     const std::string_view name = SweepColumns()[used[c]].info.name;
-    AddText(
-        name, [cells = std::move(cells)](size_t row) { return cells[row]; }, &table.rows);
+    table.rows.AddText(name, [cells = std::move(cells)](size_t row) { return cells[row]; });
     table.looks.push_back({.column = name, .title = TitleOf(used[c]), .priority = 1});
   }
   section.table = std::move(table);
@@ -216,7 +212,7 @@ void AddData(const Sweep& sweep, Document* document) {
   std::erase_if(rows.columns, [](const Column& column) { return column.info.name == "alarm_ids"; });
   Data runs = Data::List();
   for (size_t i = 0; i < rows.size; ++i) {
-    runs.Append(std::move(Data::RowOf(rows, i).Add("alarm_ids", Data::Texts(sweep.runs[i].alarm_ids))));
+    runs.Append(std::move(Data::RowOf(rows, i).Add("alarm_ids", Data::ListOf(sweep.runs[i].alarm_ids))));
   }
   document->data.Add("schema", "rfinject.sweep/1")
       .Add("runs", std::move(runs))

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cli/text/cell_text.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {
@@ -37,35 +36,22 @@ std::string WonText(const Trial& trial) {
   return text + (std::isfinite(trial.time.half_width) ? " +- " + Duration(trial.time.half_width) : " +- ?");
 }
 
-std::string Sentenced(const Trial& trial) {
-  if (trial.state != TrialState::kMade) {
-    return trial.name + ": " + std::string(TrialStateName(trial.state)) + (trial.text.empty() ? "" : ": ") +
-           trial.text;
-  }
-  return trial.name + ": made: " + trial.text;
-}
-
 Sentence Advised(const Trial& trial, bool with_diffs) {
   Sentence sentence{
       .text = absl::StrFormat("%s wins %s (%s)", trial.name, SignedTime(trial.won_ns()), Percent(trial.won_share()))};
   if (!trial.write.empty()) sentence.details.emplace_back("write: ", trial.write);
-  if (!with_diffs) return sentence;
-  if (trial.diffs.empty()) sentence.details.emplace_back("diff: ", "there is none that could be made by itself");
+  if (with_diffs && trial.diffs.empty())
+    sentence.details.emplace_back("diff: ", "there is none that could be made by itself");
   return sentence;
 }
 
 Section TableSection(const std::vector<Trial>& trials) {
   RowSet rows = RowsOf(trials);
-  AddText(
-      "step", [&trials](size_t i) { return TimeText(trials[i].step_ns); }, &rows);
-  AddText(
-      "won_text", [&trials](size_t i) { return WonText(trials[i]); }, &rows);
-  AddText(
-      "predicted",
-      [&trials](size_t i) { return trials[i].predicted_ns ? SignedTime(*trials[i].predicted_ns) : std::string("-"); },
-      &rows);
-  AddText(
-      "clock", [&trials](size_t i) { return TimeText(trials[i].clock_ns); }, &rows);
+  rows.AddText("step", [&trials](size_t i) { return TimeText(trials[i].step_ns); });
+  rows.AddText("won_text", [&trials](size_t i) { return WonText(trials[i]); });
+  rows.AddText("predicted",
+               [&trials](size_t i) { return trials[i].predicted_ns ? SignedTime(*trials[i].predicted_ns) : "-"; });
+  rows.AddText("clock", [&trials](size_t i) { return TimeText(trials[i].clock_ns); });
   return {.id = "trials",
           .table = Table{.rows = std::move(rows),
                          .looks = {kTryLooks.begin(), kTryLooks.end()},
@@ -94,7 +80,8 @@ Document TryDocument(std::vector<Trial> given, const TryFacts& facts) {
   Section notes{.id = "changes"};
   for (size_t i = 1; i < trials.size(); ++i) {
     const Trial& trial = trials[i];
-    Sentence sentence{.text = Sentenced(trial)};
+    Sentence sentence{.text = absl::StrFormat("%s: %s%s%s", trial.name, TrialStateName(trial.state),
+                                              trial.text.empty() ? "" : ": ", trial.text)};
     if (trial.loss == LossState::kOutside) {
       sentence.tone = Tone::kAlarm;
       sentence.text += "; the loss goes elsewhere, so it is not recommended";
@@ -121,7 +108,7 @@ Document TryDocument(std::vector<Trial> given, const TryFacts& facts) {
   const RowSet rows = RowsOf(trials);
   for (size_t i = 0; i < trials.size(); ++i) {
     Data one = Data::Object();
-    one.AddRow(rows, i).Add("loss_text", TextCell(trials[i].loss_text)).Add("diffs", Data::Texts(trials[i].diffs));
+    one.AddRow(rows, i).Add("loss_text", TextCell(trials[i].loss_text)).Add("diffs", Data::ListOf(trials[i].diffs));
     list.Append(std::move(one));
   }
   document.data.Add("schema", "rfinject.try/1").Add("on", facts.opening).Add("trials", std::move(list));

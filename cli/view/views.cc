@@ -1,7 +1,6 @@
 #include "cli/view/views.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "cli/report/column.h"
@@ -10,17 +9,11 @@
 #include "cli/report/run_list.h"
 #include "cli/report/sweep.h"
 #include "cli/report/waits.h"
-#include "cli/text/units.h"
 #include "cli/view/compare_views.h"
 #include "cli/view/page.h"
 #include "cli/view/run_views.h"
 
 namespace rfinject::cli {
-
-// Views that nothing else needs.
-namespace views {
-View precision();
-}  // namespace views
 
 namespace {
 
@@ -90,6 +83,8 @@ Document MakeSideBySide(const ViewInput& input) {
   return document;
 }
 
+Document MakePrecisions(const ViewInput& input) { return PrecisionDocument(Fold(input, By::kModel)); }
+
 // The document that `kMake` makes of what `kFold` makes of each run. Programs read the runs in the order of the
 // trace; people first of those that train.
 template <auto kFold, auto kMake>
@@ -135,7 +130,10 @@ std::vector<View> MakeViews() {
        .sorts = true},
       {.name = "op", .help = "operators", .make = MakeRows<By::kOp>, .sorts = true},
       {.name = "kernel", .help = "kernels", .make = MakeRows<By::kKernel>, .folds_layers = true, .sorts = true},
-      views::precision(),
+      {.name = "precision",
+       .help = "FLOP in FP32, TF32, BF16 and so on",
+       .make = MakePrecisions,
+       .mark = ": FLOP by precision, "},
       {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
       {.name = "stack",
        .help = "what is in no layer, by native stack",
@@ -156,17 +154,11 @@ std::vector<View> MakeViews() {
   };
 }
 
-std::vector<ColumnInfo> InfosOf(const RowSet& rows) {
+// `columns` have a ColumnInfo each.
+template <typename Columns>
+std::vector<ColumnInfo> InfosOf(const Columns& columns) {
   std::vector<ColumnInfo> infos;
-  for (const Column& column : rows.columns) {
-    if (column.info.data) infos.push_back(column.info);
-  }
-  return infos;
-}
-
-std::vector<ColumnInfo> OfReports() {
-  std::vector<ColumnInfo> infos;
-  for (const ReportColumn& column : ReportColumns()) {
+  for (const auto& column : columns) {
     if (column.info.data) infos.push_back(column.info);
   }
   return infos;
@@ -192,20 +184,20 @@ std::vector<ColumnTable> AllColumnTables() {
        "CSV each line begins with `record` (row, layer_phase, group_phase or roof: add up one kind only), `source`, "
        "`run`, `device`, `roofs_of`, `batch_size`, `steps` and `samples`, and lines of roofs have columns of their "
        "own, behind the others.",
-       OfReports()},
+       InfosOf(ReportColumns())},
       {"Runs side by side", "rfinject report --by run",
        "A row a run; numbers are a step's where their names say so. In CSV `record` is run or correlation; lines of "
        "the latter have `column_a`, `column_b`, `spearman_rho` and `correlated_runs`.",
-       InfosOf(RunsOf(Sweep{}, {}))},
+       InfosOf(RunsOf(Sweep{}, {}).columns)},
       {"Comparisons", "rfinject diff",
        "A is before, B is after. In CSV each line begins with `record` (row or total), `pair`, `before`, `after` and "
        "`per_step`.",
-       InfosOf(RowsOf(std::span<const DiffRow>()))},
+       InfosOf(RowsOf(std::span<const DiffRow>()).columns)},
       {"What a step waits for", "rfinject report --by wait, rfinject report --by rank",
-       "In CSV each line begins with `run`, `device` and `source`.", InfosOf(RowsOf(WaitTable{}))},
+       "In CSV each line begins with `run`, `device` and `source`.", InfosOf(RowsOf(WaitTable{}).columns)},
       {"Memory", "rfinject report --by memory", "What was allocated when most was.",
-       InfosOf(MemoryOf(std::span<const MemoryRow>()))},
-      {"Runs", "rfinject runs", "A row a run.", InfosOf(RunRows({}))},
+       InfosOf(MemoryOf(std::span<const MemoryRow>()).columns)},
+      {"Runs", "rfinject runs", "A row a run.", InfosOf(RunRows({}).columns)},
   };
 }
 

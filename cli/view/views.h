@@ -1,18 +1,15 @@
 // File: views.h
 //
 // The one table of views: what `report --by` takes, and from which its help, completions, the Python package's rows()
-// and docs/reference/COLUMNS.md follow. A new view is a file that makes a
-// Document, and a line of views.cc.
+// and docs/reference/COLUMNS.md follow. A new view is a file that makes a Document, and a line of views.cc.
 #ifndef RFINJECT_CLI_VIEW_VIEWS_H_
 #define RFINJECT_CLI_VIEW_VIEWS_H_
 
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "cli/profile/profile.h"
 #include "cli/report/fold.h"
 #include "cli/view/document.h"

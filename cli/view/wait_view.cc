@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/report.h"
 #include "cli/text/units.h"
 #include "cli/view/run_views.h"
 
@@ -73,8 +72,7 @@ RowSet PartsOf(const StepWaits& all) {
     rows.columns.push_back({{.name = name, .kind = kind, .unit = "ns"},
                             [parts, value = std::move(value)](size_t row) { return value(*parts[row].part); }});
   };
-  AddText(
-      "part", [parts](size_t row) { return std::string(parts[row].name); }, &rows);
+  rows.AddText("part", [parts](size_t row) { return std::string(parts[row].name); });
   add("mean", Kind::kUnit, [](const StepPart& part) { return KnownCell(part.mean_ns); });
   add("share", Kind::kShare, [&all](const StepPart& part) { return KnownCell(all.Share(part)); });
   add("p50", Kind::kUnit, [](const StepPart& part) { return KnownCell(part.p50_ns); });
@@ -95,35 +93,32 @@ Section SectionOf(const WaitTable& table) {
   return section;
 }
 
-Data RunData(const WaitTable& table) {
+Data WaitData(const WaitTable& table) {
   const auto rank = [&](const std::optional<size_t>& which) {
     return which ? Cell{table.ranks[*which].rank} : Cell{};
   };
-  Data data = Data::Object();
-  data.Add("device", table.title)
+  return Data::Object()
+      .Add("device", table.title)
       .Add("source", SourceName(table.source))
       .Add("slowest_rank", rank(table.slowest))
       .Add("spread_of_medians", Cell{table.spread})
       .Add("longest_data_wait_rank", rank(table.waits_most))
       .Add("rows", RowsOf(table));
-  return data;
 }
 
 Document DocumentOf(std::vector<WaitTable> tables, std::string_view what, Section (*section_of)(const WaitTable&)) {
   const auto owner = std::make_shared<const std::vector<WaitTable>>(std::move(tables));
   Document document{.title = "rfinject report: waits", .owner = owner};
-  Data list = Data::List();
   for (const WaitTable& table : *owner) {
     Section section = section_of(table);
     section.heading = table.title + ": " + std::string(what) + ", by the clock";
     document.sections.push_back(std::move(section));
-    list.Append(RunData(table));
     document.lines.push_back(WithConstants({{"run", uint64_t{document.lines.size() + 1}},
                                             {"device", table.title},
                                             {"source", std::string(SourceName(table.source))}},
                                            RowsOf(table)));
   }
-  document.data.Add("schema", "rfinject.waits/1").Add("runs", std::move(list));
+  document.data.Add("schema", "rfinject.waits/1").Add("runs", Data::ListOf(*owner, WaitData));
   return document;
 }
 
@@ -198,9 +193,8 @@ Section RankSection(const WaitTable& table) {
                         .total_label = "all"};
   if (!several) {
     std::erase_if(section.table->rows.columns, [](const Column& column) { return column.info.name == "rank"; });
-    AddText(
-        "rank", [&table](size_t) { return table.ranks.empty() ? std::string() : table.ranks.front().rank; },
-        &section.table->rows);
+    section.table->rows.AddText(
+        "rank", [&table](size_t) { return table.ranks.empty() ? std::string() : table.ranks.front().rank; });
   }
   return section;
 }

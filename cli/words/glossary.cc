@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 namespace rfinject::cli {
 namespace {
@@ -47,11 +50,7 @@ constexpr auto kGlossary = std::to_array<GlossaryEntry>({
 
 // Lower case, with a dash for what stands between words.
 std::string Plainly(std::string_view word) {
-  std::string plain;
-  for (const char c : word) {
-    plain += c == ' ' || c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return plain;
+  return absl::StrReplaceAll(absl::AsciiStrToLower(std::string(word)), {{" ", "-"}, {"_", "-"}});
 }
 
 }  // namespace
@@ -67,9 +66,8 @@ const GlossaryEntry* FindWord(std::string_view word) {
 }
 
 std::string GlossaryWords() {
-  std::string words;
-  for (const GlossaryEntry& entry : kGlossary) words += (words.empty() ? "" : ", ") + std::string(entry.word);
-  return words;
+  return absl::StrJoin(kGlossary, ", ",
+                       [](std::string* out, const GlossaryEntry& entry) { out->append(entry.word); });
 }
 
 }  // namespace rfinject::cli

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -37,8 +35,10 @@ std::string PhaseShares(const Report& report) {
   return text;
 }
 
+}  // namespace
+
 // The words that each begins with are those that tell our own tables from other files (own_output.cc).
-std::string Begin(const Report& report) {
+std::string SourceText(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kEstimated:
       return "ESTIMATED on " + report.run.estimated_gpu;
@@ -54,8 +54,6 @@ std::string Begin(const Report& report) {
   return "Nothing was measured: no counters";
 }
 
-}  // namespace
-
 std::string EndText(const Report& report) {
   if (report.unfinished == 0) return {};
   if (report.process_count <= 1) return ", of a trace without its end";
@@ -63,7 +61,7 @@ std::string EndText(const Report& report) {
 }
 
 std::string CostText(const Report& report, std::string_view of) {
-  std::string line = Begin(report) + std::string(of) + ": ";
+  std::string line = SourceText(report) + std::string(of) + ": ";
   if (report.total.time_ns() <= 0) return line + "no kernel has a time";
   const std::string_view what = report.steps == 0   ? "all that was recorded"
                                 : report.validation ? "a batch of validation"
@@ -135,7 +133,7 @@ std::string NothingText(const Report& report) {
     return begin + (report.unfinished > 0 ? "no step has ended yet, or the program was killed before one did"
                                           : "no step ended" + remedy);
   }
-  return begin + "no kernel ran in " + Grouped(report.steps) + (report.steps == 1 ? " step" : " steps") + remedy;
+  return begin + "no kernel ran in " + Counted(report.steps, "step", "steps") + remedy;
 }
 
 std::string NothingText(std::span<const Report> reports) {
@@ -151,20 +149,16 @@ std::string NothingText(std::span<const Report> reports) {
 std::string LimitText(const Report& report) {
   const Headline& headline = report.headline;
   const Derived& derived = report.total_derived;
-  struct Part {
-    double share;
-    std::string_view name;
-  };
-  std::array<Part, 5> parts = {{{headline.launch_share, "launching"},
-                                {headline.memory_share, "memory bandwidth"},
-                                {headline.compute_share, "arithmetic"},
-                                {headline.pcie_share, "PCIe"},
-                                {headline.nvlink_share, "NVLink"}}};
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.share > b.share; });
+  std::array<std::pair<double, std::string_view>, 5> parts = {{{headline.launch_share, "launching"},
+                                                               {headline.memory_share, "memory bandwidth"},
+                                                               {headline.compute_share, "arithmetic"},
+                                                               {headline.pcie_share, "PCIe"},
+                                                               {headline.nvlink_share, "NVLink"}}};
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string line;
-  for (const Part& part : parts) {
-    if (part.share < kWorthAWord) continue;
-    line += (line.empty() ? "Held back by " : ", ") + std::string(part.name) + " " + Percent(part.share);
+  for (const auto& [share, name] : parts) {
+    if (share < kWorthAWord) continue;
+    line += (line.empty() ? "Held back by " : ", ") + std::string(name) + " " + Percent(share);
   }
   if (line.empty()) {
     if (report.total.time_ns() <= 0 || !report.machine.name.empty()) return {};
@@ -348,9 +342,7 @@ std::string AdviceLacks(const Advice& advice) {
     std::string reason(info.lacking.empty() ? info.meaning : info.lacking);
     if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
   }
-  std::string text;
-  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
-  return text;
+  return absl::StrJoin(reasons, "; ");
 }
 
 }  // namespace rfinject::cli

@@ -22,6 +22,9 @@ std::vector<std::string> OpeningText(const Report& report);
 std::string CostText(const Report& report, std::string_view of = {});
 std::string LimitText(const Report& report);
 
+// Whether it was measured, and on what: "ESTIMATED on A100-SXM4-40GB".
+std::string SourceText(const Report& report);
+
 // ", of a trace without its end", for CostText; empty where every process's trace has its end.
 std::string EndText(const Report& report);
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/report/kernel_name.h"
 #include "cli/report/launch_waits.h"
@@ -19,8 +18,7 @@ namespace {
 std::string SourceLine(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kEstimated:
-      return "ESTIMATED on " + report.run.estimated_gpu +
-             ": from tensor shapes and a cost model, nothing was measured on a GPU" +
+      return SourceText(report) + ": from tensor shapes and a cost model, nothing was measured on a GPU" +
              (report.run.collector == kVirtualGpuCollector
                   ? "; the program ran on a virtual GPU, which computes nothing"
                   : "");
@@ -29,13 +27,12 @@ std::string SourceLine(const Report& report) {
         return "SIMULATED, not measured: the counters and times of " + report.device_name +
                " are made up by a test of rfinject's";
       }
-      return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name) +
+      return SourceText(report) +
              (report.machine.name.empty()
                   ? ": no roofs are known for it (rfinject gpus lists those that are), so none are drawn"
                   : ", held against the datasheet of " + report.machine.name);
     case SourceKind::kImported:
-      return "Imported from " + (report.run.collector.empty() ? "another tool" : report.run.collector) +
-             (report.device_name.empty() ? "" : ", measured on " + report.device_name);
+      return SourceText(report);
     case SourceKind::kNone:
     case SourceKind::kUnspecified:
       break;
@@ -69,13 +66,13 @@ std::string SlowStepsLine(const Report& report) {
   if (report.slow_steps == 0 && report.slow_sampled_steps == 0) return {};
   std::string line = "Times and bytes are those of ordinary steps: ";
   if (report.slow_steps > 0) {
-    line += Grouped(report.slow_steps) + (report.slow_steps == 1 ? " step" : " steps") + " took much longer, by " +
-            Duration(report.slow_extra_ns) + " together";
+    line += Counted(report.slow_steps, "step", "steps") + " took much longer, by " + Duration(report.slow_extra_ns) +
+            " together";
   }
   if (report.slow_sampled_steps > 0) {
-    line += (report.slow_steps > 0 ? "; " : "") + Grouped(report.slow_sampled_steps) +
-            (report.slow_sampled_steps == 1 ? " sampled step that was longer is left out"
-                                            : " sampled steps that were longer are left out");
+    line += (report.slow_steps > 0 ? "; " : "") + Counted(report.slow_sampled_steps,
+                                                          "sampled step that was longer is left out",
+                                                          "sampled steps that were longer are left out");
   }
   return line;
 }
@@ -104,8 +101,8 @@ std::string ShareLine(const Report& report) {
   }
   if (report.untimed_launches > 0) {
     const double share = static_cast<double>(report.untimed_launches) / static_cast<double>(report.total.launches);
-    line += "; " + Percent(share) + " of the launches were never sampled (" + Grouped(report.untimed_keys) +
-            (report.untimed_keys == 1 ? " kind" : " kinds") + "): their time is not known, and is in no sum";
+    line += "; " + Percent(share) + " of the launches were never sampled (" +
+            Counted(report.untimed_keys, "kind", "kinds") + "): their time is not known, and is in no sum";
   }
   return line;
 }
@@ -159,7 +156,7 @@ std::string RatioLine(const Report& report) {
 std::string PmLine(const Report& report) {
   if (report.pm_windows == 0) return {};
   std::string line = "DRAM bytes a step by PM sampling " + WithPrefix(report.pm_dram_bytes, "B") + " (" +
-                     (report.pm_windows == 1 ? "1 step" : Grouped(report.pm_windows) + " steps") + ")";
+                     Counted(report.pm_windows, "step", "steps") + ")";
   if (report.kernel_dram_bytes_per_step > 0) {
     line += ", by kernels " + WithPrefix(report.kernel_dram_bytes_per_step, "B");
   }
@@ -181,6 +178,16 @@ std::string DifferingLayersText(const TheoryUse& theory) {
          theory.missing_layer +
          ", for one) are not in the estimate given as theory: it is of another network, and the model FLOP beside "
          "these layers are not theirs";
+}
+
+std::string GraphBreakText(const trace::GraphBreak& place) {
+  std::string text = place.file.empty() ? "a line that torch does not say" : place.file;
+  if (place.line > 0) text += ":" + std::to_string(place.line);
+  if (!place.function.empty()) text += " in " + place.function;
+  if (place.count > 1) text += ", compiled " + Grouped(place.count) + " times";
+  if (place.bytes > 0) text += ", " + WithPrefix(static_cast<double>(place.bytes), "B") + " cross it";
+  if (!place.reason.empty()) text += ": " + place.reason;
+  return text;
 }
 
 }  // namespace
@@ -221,7 +228,7 @@ std::string TheoryText(const Report& report) {
   const std::string batch = "batch " + Grouped(theory.batch_size);
   const std::string extent = theory.samples > 0 ? Grouped(theory.samples) + " samples"
                              : theory.steps > 0
-                                 ? Grouped(theory.steps) + (theory.steps == 1 ? " step" : " steps")
+                                 ? Counted(theory.steps, "step", "steps")
                                  : "one step of " + batch + ", because the run does not say how many it holds";
   std::string line = "Theory: model FLOP of " + extent + " from an estimated run of " + theory.model + ", " + batch;
   if (report.total.total_flop() > 0) {
@@ -245,79 +252,74 @@ std::string AlarmWhere(const Alarm& alarm) {
 
 std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
   std::vector<DiagnosticInfo> diagnostics = report.kept.diagnostic;
+  const auto add = [&](Severity severity, const char* id, std::string text, const char* remedy = "") {
+    diagnostics.push_back({.severity = severity, .id = id, .text = std::move(text), .remedy = remedy});
+  };
   if (report.unfinished > 0) {
-    diagnostics.push_back({.severity = Severity::kInfo,
-                           .id = "unfinished",
-                           .text = Grouped(report.unfinished) + " of " + Grouped(report.process_count) +
-                                   " processes left no end of their trace: killed, or still running",
-                           .remedy = {}});
+    add(Severity::kInfo, "unfinished",
+        Grouped(report.unfinished) + " of " + Grouped(report.process_count) +
+            " processes left no end of their trace: killed, or still running");
   }
-  uint64_t stopped_steps = 0;
-  for (const ProcessInfo& process : report.processes) stopped_steps += process.stopped_steps;
+  uint64_t stopped_steps = 0, compiling_steps = 0;
+  for (const ProcessInfo& process : report.processes) {
+    stopped_steps += process.stopped_steps;
+    compiling_steps += process.compiling_steps;
+  }
   if (stopped_steps > 0) {
-    diagnostics.push_back(
-        {.severity = Severity::kInfo,
-         .id = "stopped-steps",
-         .text = Grouped(stopped_steps) + (stopped_steps == 1 ? " step is" : " steps are") +
-                 " in no sum: measuring was stopped (rfinject.stop, rfinject control, --start-stopped)",
-         .remedy = {}});
+    add(Severity::kInfo, "stopped-steps",
+        Counted(stopped_steps, "step is", "steps are") +
+            " in no sum: measuring was stopped (rfinject.stop, rfinject control, --start-stopped)");
   }
-  uint64_t compiling_steps = 0;
-  for (const ProcessInfo& process : report.processes) compiling_steps += process.compiling_steps;
   if (compiling_steps > 0) {
-    diagnostics.push_back(
-        {.severity = Severity::kInfo,
-         .id = "compiling-steps",
-         .text = Grouped(compiling_steps) + (compiling_steps == 1 ? " step is" : " steps are") +
-                 " in no sum: torch.compile was compiling, and tried kernels out",
-         .remedy = report.steps > 0 ? "" : "a program of more steps has some that compile nothing"});
+    add(Severity::kInfo, "compiling-steps",
+        Counted(compiling_steps, "step is", "steps are") +
+            " in no sum: torch.compile was compiling, and tried kernels out",
+        report.steps > 0 ? "" : "a program of more steps has some that compile nothing");
   }
   if (report.step_by == StepBy::kIteration && report.steps > 0 && report.optimizer_steps > report.steps) {
     const uint64_t left = report.optimizer_steps % report.steps;
     if (left > 0 && left < report.optimizer_steps / report.steps) {
-      diagnostics.push_back({.severity = Severity::kInfo,
-                             .id = "incomplete-iteration",
-                             .text = Grouped(left) + (left == 1 ? " optimizer step is" : " optimizer steps are") +
-                                     " of an iteration that is not complete: what was done in it is in the sums",
-                             .remedy = {}});
+      add(Severity::kInfo, "incomplete-iteration",
+          Counted(left, "optimizer step is", "optimizer steps are") +
+              " of an iteration that is not complete: what was done in it is in the sums");
     }
   }
-  if (!report.different_commands.empty()) {
-    const std::vector<std::string>& commands = report.different_commands;
-    std::string text = "what is added up here was started by " + Grouped(commands.size()) +
-                       " different commands: " + commands[0] + "; " + commands[1];
-    if (commands.size() > 2) text += "; ...";
-    diagnostics.push_back({.severity = Severity::kWarning, .id = "different-commands", .text = text, .remedy = {}});
+  if (const std::vector<std::string>& commands = report.different_commands; !commands.empty()) {
+    add(Severity::kWarning, "different-commands",
+        "what is added up here was started by " + Grouped(commands.size()) + " different commands: " + commands[0] +
+            "; " + commands[1] + (commands.size() > 2 ? "; ..." : ""));
   }
   if (report.theory.missing_layers > 0) {
-    diagnostics.push_back(
-        {.severity = Severity::kWarning,
-         .id = "theory-of-another-network",
-         .text = DifferingLayersText(report.theory),
-         .remedy = "give --theory an estimate of the same program: rfinject --estimate GPU PROGRAM"});
+    add(Severity::kWarning, "theory-of-another-network", DifferingLayersText(report.theory),
+        "give --theory an estimate of the same program: rfinject --estimate GPU PROGRAM");
   }
   return diagnostics;
 }
 
-TierWords TierOf(int tier) {
-  switch (tier) {
-    case 1:
-      return {"A", "layers from the calls of Module.__call__, backward from autograd's current node"};
-    case 2:
-      return {"B", "layers from the calls of Module.__call__, backward from RecordFunction scopes"};
-    case 3:
-      return {"C", "layers from the call slots of the module classes"};
-    case 4:
-      return {"D", "operator and autograd node names only, no layers"};
-    case 5:
-      return {"E",
-              "libtorch without Python, layers from the functions on the native stack; validation is what runs "
-              "without gradients"};
-    case 6:
-      return {"F", "no torch found, kernels only"};
-    default:
-      return {"unknown", ""};
+std::vector<std::string> GraphBreakTexts(const Report& report) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> texts;
+  const auto& breaks = report.kept.graph_break;
+  for (size_t i = 0; i < std::min(breaks.size(), kMost); ++i) texts.push_back(GraphBreakText(breaks[i]));
+  if (breaks.size() > kMost) {
+    texts.push_back(Grouped(breaks.size() - kMost) + " more places (rfinject report --format json has all)");
   }
+  return texts;
+}
+
+TierWords TierOf(int tier) {
+  static constexpr auto kTiers = std::to_array<TierWords>({
+      {"A", "layers from the calls of Module.__call__, backward from autograd's current node"},
+      {"B", "layers from the calls of Module.__call__, backward from RecordFunction scopes"},
+      {"C", "layers from the call slots of the module classes"},
+      {"D", "operator and autograd node names only, no layers"},
+      {"E",
+       "libtorch without Python, layers from the functions on the native stack; validation is what runs without "
+       "gradients"},
+      {"F", "no torch found, kernels only"},
+  });
+  if (tier < 1 || tier > static_cast<int>(kTiers.size())) return {"unknown", ""};
+  return kTiers[static_cast<size_t>(tier - 1)];
 }
 
 std::string TierText(int tier) {
@@ -326,16 +328,13 @@ std::string TierText(int tier) {
 }
 
 std::string StepsText(const Report& report) {
-  const auto several = [](uint64_t n, std::string_view one, std::string_view many) {
-    return Grouped(n) + " " + std::string(n == 1 ? one : many);
-  };
-  if (report.validation) return several(report.steps, "batch", "batches") + " of validation";
-  if (report.step_by == StepBy::kForward) return several(report.steps, "call", "calls");
+  if (report.validation) return Counted(report.steps, "batch", "batches") + " of validation";
+  if (report.step_by == StepBy::kForward) return Counted(report.steps, "call", "calls");
   if (report.step_by == StepBy::kOptimizer || report.steps == 0 || report.optimizer_steps < 2 * report.steps) {
-    return several(report.steps, "step", "steps");
+    return Counted(report.steps, "step", "steps");
   }
-  return several(report.steps, "iteration", "iterations") + " of " +
-         several(report.optimizer_steps / report.steps, "optimizer step", "optimizer steps");
+  return Counted(report.steps, "iteration", "iterations") + " of " +
+         Counted(report.optimizer_steps / report.steps, "optimizer step", "optimizer steps");
 }
 
 std::string IntervalText(const Report& report) {
@@ -373,23 +372,8 @@ std::string IntervalText(const Report& report) {
 }
 
 std::string_view ByName(By by) {
-  switch (by) {
-    case By::kModel:
-      return "model";
-    case By::kPhase:
-      return "phase";
-    case By::kLayer:
-      return "layer";
-    case By::kOp:
-      return "op";
-    case By::kSource:
-      return "source";
-    case By::kClass:
-      return "class";
-    case By::kKernel:
-      break;
-  }
-  return "kernel";
+  static constexpr std::string_view kNames[] = {"model", "phase", "layer", "op", "kernel", "source", "class"};
+  return kNames[static_cast<size_t>(by)];
 }
 
 }  // namespace rfinject::cli

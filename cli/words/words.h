@@ -33,6 +33,11 @@ std::string AlarmWhere(const Alarm& alarm);
 // Those of the trace, and what the folding has to say about it.
 std::vector<DiagnosticInfo> DiagnosticsText(const Report& report);
 
+// Returns a sentence for each of the first few places where torch.compile ended a graph, those that most bytes cross
+// first, and one for the rest: "net.py:12 in Net.forward, 3.2 MB cross it: Tensor.item". None where no graph was
+// ended.
+std::vector<std::string> GraphBreakTexts(const Report& report);
+
 // "A", and what it means: "layers from the calls of Module.__call__, ...".
 struct TierWords {
   std::string_view letter, meaning;

@@ -71,10 +71,4 @@ std::vector<ColumnInfo> PageColumns(std::span<const RowSet> runs, bool several_m
   return columns;
 }
 
-PageUnit PageUnitOf(const ColumnInfo& column) {
-  if (column.kind == Kind::kShare) return {"%", 100};
-  if (column.unit == "ns") return {"s", 1e-9};
-  return {column.unit, 1};
-}
-
 }  // namespace rfinject::cli

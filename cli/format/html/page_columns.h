@@ -1,11 +1,10 @@
 // File: page_columns.h
 //
-// How the HTML page shows the columns of reports (column.h): in which order, and in which units.
+// In which order the HTML page shows the columns of reports (column.h).
 #ifndef RFINJECT_CLI_FORMAT_HTML_PAGE_COLUMNS_H_
 #define RFINJECT_CLI_FORMAT_HTML_PAGE_COLUMNS_H_
 
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "cli/text/row_set.h"
@@ -16,13 +15,6 @@ namespace rfinject::cli {
 // stands beside the layer, whose name is not unique then; with one it is the same in every row. With several runs the
 // GPU stands there, too.
 std::vector<ColumnInfo> PageColumns(std::span<const RowSet> runs, bool several_models);
-
-// The unit that the page writes a column's values in, and what to multiply them with.
-struct PageUnit {
-  std::string_view unit;
-  double scale = 1;
-};
-PageUnit PageUnitOf(const ColumnInfo& column);
 
 }  // namespace rfinject::cli
 

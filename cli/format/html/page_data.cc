@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,7 +15,6 @@
 #include "absl/strings/escaping.h"
 #include "cli/format/html/page_columns.h"
 #include "cli/picture/mark_shape.h"
-#include "cli/picture/names.h"
 #include "cli/picture/svg.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
@@ -37,21 +37,8 @@ constexpr Literal kTrue = "true", kFalse = "false";
 constexpr Phase kPhases[] = {Phase::kForward,       Phase::kRecompute, Phase::kBackward, Phase::kOptimizer,
                              Phase::kCommunication, Phase::kData,      Phase::kEval,     Phase::kOther};
 
-ScriptJson KindName(Kind kind) {
-  switch (kind) {
-    case Kind::kText:
-      return {"\"text\""};
-    case Kind::kCount:
-      return {"\"count\""};
-    case Kind::kUnit:
-      return {"\"unit\""};
-    case Kind::kShare:
-      return {"\"share\""};
-    case Kind::kPlain:
-      break;
-  }
-  return {"\"plain\""};
-}
+// By Kind.
+constexpr std::string_view kKindNames[] = {"text", "count", "unit", "share", "plain"};
 
 // A list of `to_json(item)`.
 template <typename Items, typename ToJson>
@@ -64,9 +51,7 @@ ScriptJson ListOf(const Items& items, const ToJson& to_json) {
   }
   return out.Add({"]"});
 }
-ScriptJson ListOf(const std::vector<ScriptJson>& items) {
-  return ListOf(items, [](const ScriptJson& item) { return item; });
-}
+ScriptJson ListOf(const std::vector<ScriptJson>& items) { return ListOf(items, std::identity()); }
 
 bool IsSomething(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return !text->empty();
@@ -108,13 +93,13 @@ ScriptJson ColumnData(const PageTable& table, const ColumnInfo& column, bool fir
     for (size_t i = 0; i < run.size; ++i) cells.push_back(of.value ? of.value(i) : Cell{});
   }
   if (!first && std::none_of(cells.begin(), cells.end(), IsSomething)) return {};
-  const PageUnit unit = PageUnitOf(column);
+  const bool is_share = column.kind == Kind::kShare, is_time = column.unit == "ns";
   ScriptJson out = {"\n{\"name\":",   JsonString(column.name),
                     ",\"title\":",    JsonString(column.title.empty() ? column.name : column.title),
                     ",\"help\":",     JsonString(column.help),
-                    ",\"kind\":",     KindName(column.kind),
-                    ",\"unit\":",     JsonString(unit.unit),
-                    ",\"scale\":",    JsonNumber(unit.scale),
+                    ",\"kind\":",     JsonString(kKindNames[static_cast<size_t>(column.kind)]),
+                    ",\"unit\":",     JsonString(is_share ? "%" : is_time ? "s" : column.unit),
+                    ",\"scale\":",    JsonNumber(is_share ? 100 : is_time ? 1e-9 : 1),
                     ",\"additive\":", column.additive ? kTrue : kFalse};
   AddValues(column, cells, rounded, &out);
   const auto total = [&](const RowSet& set) { return ValueText(set.Find(column.name)->value(0), column.kind); };
@@ -217,16 +202,9 @@ ScriptJson TableData(const PageTable& table, const ScriptJson& more) {
     ScriptJson data = ColumnData(table, column, columns.empty(), count > kExactUpTo);
     if (!data.empty()) columns.push_back(std::move(data));
   }
-  return {"{\"schema\":\"rfinject.table/1\",\"id\":",
-          JsonString(table.id),
-          ",\"heading\":",
-          JsonString(table.heading),
-          ",\"rows\":",
-          Digits(count),
-          more,
-          ",\n\"columns\":",
-          ListOf(columns),
-          "}"};
+  ScriptJson out = {"{\"schema\":\"rfinject.table/1\",\"id\":", JsonString(table.id)};
+  out.Add({",\"heading\":", JsonString(table.heading), ",\"rows\":", Digits(count), more});
+  return out.Add({",\n\"columns\":", ListOf(columns), "}"});
 }
 
 Markup TableElement(const ScriptJson& data) {

@@ -1,4 +1,4 @@
-#include "cli/words/graph_breaks.h"
+#include "cli/words/words.h"
 
 #include <string>
 #include <vector>
