@@ -44,54 +44,42 @@ struct RunFacts {
 Cell OfText(std::string_view text) { return text.empty() ? Cell{} : Cell{PrintableText(text)}; }
 
 constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
-    {{.name = "job", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.job); }},
-    {{.name = "path", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.path); }},
-    {{.name = "trace_id", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.trace_id); }},
+    {TextColumn("job"), [](const RunFacts& at) { return OfText(at.run.job); }},
+    {TextColumn("path"), [](const RunFacts& at) { return OfText(at.run.path); }},
+    {TextColumn("trace_id"), [](const RunFacts& at) { return OfText(at.run.trace_id); }},
     {{.name = "started_unix_ns", .kind = Kind::kCount, .unit = "ns"},
      [](const RunFacts& at) {
        return KnownCount(static_cast<uint64_t>(std::max<int64_t>(at.process.start_unix_ns, 0)));
      }},
-    {{.name = "command", .kind = Kind::kText},
-     [](const RunFacts& at) { return OfText(CommandText(at.process.argv)); }},
-    {{.name = "host", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.process.host); }},
-    {{.name = "pid", .kind = Kind::kCount}, [](const RunFacts& at) { return KnownCount(at.process.pid); }},
-    {{.name = "rank", .kind = Kind::kCount},
+    {TextColumn("command"), [](const RunFacts& at) { return OfText(CommandText(at.process.argv)); }},
+    {TextColumn("host"), [](const RunFacts& at) { return OfText(at.process.host); }},
+    {CountColumn("pid"), [](const RunFacts& at) { return KnownCount(at.process.pid); }},
+    {CountColumn("rank"),
      [](const RunFacts& at) { return at.run.run.processes == 1 ? Cell{uint64_t{at.process.rank}} : Cell{}; }},
-    {{.name = "world_size", .kind = Kind::kCount},
-     [](const RunFacts& at) { return KnownCount(at.process.world_size); }},
-    {{.name = "processes", .kind = Kind::kCount}, [](const RunFacts& at) { return Cell{at.run.run.processes}; }},
-    {{.name = "torch_version", .kind = Kind::kText},
-     [](const RunFacts& at) { return OfText(at.process.torch_version); }},
-    {{.name = "source", .kind = Kind::kText},
-     [](const RunFacts& at) { return OfText(SourceName(at.run.kernels.run.source)); }},
-    {{.name = "network", .kind = Kind::kText},
+    {CountColumn("world_size"), [](const RunFacts& at) { return KnownCount(at.process.world_size); }},
+    {CountColumn("processes"), [](const RunFacts& at) { return Cell{at.run.run.processes}; }},
+    {TextColumn("torch_version"), [](const RunFacts& at) { return OfText(at.process.torch_version); }},
+    {TextColumn("source"), [](const RunFacts& at) { return OfText(SourceName(at.run.kernels.run.source)); }},
+    {TextColumn("network"),
      [](const RunFacts& at) { return OfText(ModelName(at.run.kernels.run, at.run.kernels.processes)); }},
-    {{.name = "gpu", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(GpuTitle(at.run.kernels.run)); }},
-    {{.name = "mode", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(ModeOf(at.run.kernels)); }},
-    {{.name = "batch_size", .kind = Kind::kCount},
-     [](const RunFacts& at) { return KnownCount(at.run.kernels.run.batch_size); }},
-    {{.name = "steps", .kind = Kind::kCount, .additive = true},
-     [](const RunFacts& at) { return Cell{at.run.kernels.steps}; }},
-    {{.name = "samples", .kind = Kind::kCount, .additive = true},
-     [](const RunFacts& at) { return Cell{at.run.kernels.samples}; }},
-    {{.name = "step_wall_ns", .kind = Kind::kUnit, .unit = "ns"},
-     [](const RunFacts& at) { return KnownCell(StepWallNs(at.run)); }},
-    {{.name = "step_gpu_ns", .kind = Kind::kUnit, .unit = "ns"},
-     [](const RunFacts& at) { return KnownCell(at.run.kernels.step_gpu_ns); }},
-    {{.name = "slow_steps", .kind = Kind::kCount, .additive = true},
-     [](const RunFacts& at) { return Cell{at.run.kernels.slow_steps}; }},
-    {{.name = "attributed_share", .kind = Kind::kShare},
-     [](const RunFacts& at) { return Cell{at.run.kernels.attributed_share}; }},
-    {{.name = "memory_peak_bytes", .kind = Kind::kUnit, .unit = "B"},
+    {TextColumn("gpu"), [](const RunFacts& at) { return OfText(GpuTitle(at.run.kernels.run)); }},
+    {TextColumn("mode"), [](const RunFacts& at) { return OfText(ModeOf(at.run.kernels)); }},
+    {CountColumn("batch_size"), [](const RunFacts& at) { return KnownCount(at.run.kernels.run.batch_size); }},
+    {CountColumn("steps").Additive(), [](const RunFacts& at) { return Cell{at.run.kernels.steps}; }},
+    {CountColumn("samples").Additive(), [](const RunFacts& at) { return Cell{at.run.kernels.samples}; }},
+    {UnitColumn("step_wall_ns", "ns"), [](const RunFacts& at) { return KnownCell(StepWallNs(at.run)); }},
+    {UnitColumn("step_gpu_ns", "ns"), [](const RunFacts& at) { return KnownCell(at.run.kernels.step_gpu_ns); }},
+    {CountColumn("slow_steps").Additive(), [](const RunFacts& at) { return Cell{at.run.kernels.slow_steps}; }},
+    {ShareColumn("attributed_share"), [](const RunFacts& at) { return Cell{at.run.kernels.attributed_share}; }},
+    {UnitColumn("memory_peak_bytes", "B"),
      [](const RunFacts& at) { return KnownCount(at.run.kernels.memory_peak_bytes); }},
-    {{.name = "unfinished", .kind = Kind::kCount},
-     [](const RunFacts& at) { return Cell{at.run.kernels.unfinished}; }},
+    {CountColumn("unfinished"), [](const RunFacts& at) { return Cell{at.run.kernels.unfinished}; }},
 });
 
 constexpr auto kAlarmColumns = std::to_array<ColumnOf<Alarm>>({
-    {{.name = "alarm", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(alarm.id); }},
-    {{.name = "place", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmWhere(alarm)); }},
-    {{.name = "text", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(alarm.text); }},
+    {TextColumn("alarm"), [](const Alarm& alarm) { return OfText(alarm.id); }},
+    {TextColumn("place"), [](const Alarm& alarm) { return OfText(AlarmWhere(alarm)); }},
+    {TextColumn("text"), [](const Alarm& alarm) { return OfText(alarm.text); }},
 });
 
 // A rule that holds; `report` is that of the run.
@@ -101,26 +89,14 @@ struct Advised {
 };
 
 constexpr auto kAdviceColumns = std::to_array<ColumnOf<Advised>>({
-    {{.name = "rule", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->name); }},
-    {{.name = "gain_ns_per_step", .kind = Kind::kUnit, .unit = "ns"},
-     [](const Advised& at) { return Cell{at.advice.gain_ns}; }},
-    {{.name = "instead_of_another", .kind = Kind::kCount}, [](const Advised& at) { return Cell{at.advice.instead}; }},
-    {{.name = "proven", .kind = Kind::kCount},
-     [](const Advised& at) { return Cell{at.advice.rule->unproven.empty()}; }},
-    {{.name = "title", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->title); }},
-    {{.name = "why", .kind = Kind::kText},
-     [](const Advised& at) { return OfText(AdviceWhy(at.advice, at.report.advice.facts)); }},
-    {{.name = "action", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.action()); }},
+    {TextColumn("rule"), [](const Advised& at) { return OfText(at.advice.rule->name); }},
+    {UnitColumn("gain_ns_per_step", "ns"), [](const Advised& at) { return Cell{at.advice.gain_ns}; }},
+    {CountColumn("instead_of_another"), [](const Advised& at) { return Cell{at.advice.instead}; }},
+    {CountColumn("proven"), [](const Advised& at) { return Cell{at.advice.rule->unproven.empty()}; }},
+    {TextColumn("title"), [](const Advised& at) { return OfText(at.advice.rule->title); }},
+    {TextColumn("why"), [](const Advised& at) { return OfText(AdviceWhy(at.advice, at.report.advice.facts)); }},
+    {TextColumn("action"), [](const Advised& at) { return OfText(at.advice.action()); }},
 });
-
-RowSet AdviceOf(const std::vector<Advised>& advised) {
-  RowSet rows;
-  rows.size = advised.size();
-  Append(
-      std::span<const ColumnOf<Advised>>(kAdviceColumns),
-      [&advised](size_t i) -> const Advised& { return advised[i]; }, &rows);
-  return rows;
-}
 
 std::string Quoted(std::string_view name) { return absl::StrCat("\"", std::string(name), "\""); }
 
@@ -145,11 +121,7 @@ class SqliteExporter : public Exporter {
     ++run_;
     const Report& kernels = exported.kernels;
     const std::vector<RunFacts> facts = {{exported, ProcessOf(exported)}};
-    RowSet runs;
-    runs.size = 1;
-    Append(
-        std::span<const ColumnOf<RunFacts>>(kRunColumns), [&facts](size_t i) -> const RunFacts& { return facts[i]; },
-        &runs);
+    RowSet runs = RowSetOf(kRunColumns, facts);
     const std::vector<Row> total = {TotalRow(kernels)};
     for (Column& column : RowsOf(kernels, total).columns) {
       if (column.info.data && !IsIdentity(column.info.name)) runs.columns.push_back(std::move(column));
@@ -168,14 +140,9 @@ class SqliteExporter : public Exporter {
     for (const Advice& advice : kernels.advice.advice) {
       if (advice.state == Advice::State::kHolds) advised.push_back({kernels, advice});
     }
-    Insert("advice", AdviceOf(advised));
+    Insert("advice", RowSetOf(kAdviceColumns, advised));
     Insert("roofs", RoofsOf(kernels));
-    RowSet alarms;
-    alarms.size = kernels.alarms.size();
-    Append(
-        std::span<const ColumnOf<Alarm>>(kAlarmColumns),
-        [&kernels](size_t i) -> const Alarm& { return kernels.alarms[i]; }, &alarms);
-    Insert("alarms", alarms);
+    Insert("alarms", RowSetOf(kAlarmColumns, kernels.alarms));
     return status_;
   }
 

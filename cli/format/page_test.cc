@@ -132,13 +132,11 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
 TEST(TableData, HoldsAnyRowSet) {
   const std::vector<std::string> names = {"item()", "</script>", "item()"};
   RowSet rows = {.size = 3, .columns = {}};
-  rows.columns.push_back(
-      {{.name = "what", .title = "What", .kind = Kind::kText}, [&](size_t row) { return TextCell(names[row]); }});
-  rows.columns.push_back(
-      {{.name = "time_ns", .help = "How long.", .kind = Kind::kUnit, .unit = "ns", .additive = true},
-       [](size_t row) { return row == 1 ? Cell{} : Cell{0.1 * static_cast<double>(row)}; }});
-  rows.columns.push_back({{.name = "blocks"}, [](size_t row) { return Cell{row == 0}; }});
-  rows.columns.push_back({{.name = "nothing"}, nullptr});
+  rows.columns.push_back({TextColumn("what", {}, "What"), [&](size_t row) { return TextCell(names[row]); }});
+  rows.columns.push_back({UnitColumn("time_ns", "ns", "How long.").Additive(),
+                          [](size_t row) { return row == 1 ? Cell{} : Cell{0.1 * static_cast<double>(row)}; }});
+  rows.columns.push_back({PlainColumn("blocks"), [](size_t row) { return Cell{row == 0}; }});
+  rows.columns.push_back({PlainColumn("nothing"), nullptr});
   std::vector<ColumnInfo> columns;
   for (const Column& column : rows.columns) columns.push_back(column.info);
   const PageTable table = {.id = "waits", .heading = "Waits", .columns = columns, .runs = {&rows, 1}, .totals = {}};

@@ -37,30 +37,27 @@ constexpr std::array<std::string_view, kPrecisionCount> kPeaks = {"FP64",   "FP3
 using GpuColumn = ColumnOf<Gpu>;
 
 constexpr auto kIdentity = std::to_array<GpuColumn>({
-    {{.name = "gpu", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.name)}; }},
-    {{.name = "chip", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.chip)}; }},
-    {{.name = "cc", .kind = Kind::kText},
-     [](const Gpu& gpu) { return Cell{absl::StrCat(gpu.cc_major, ".", gpu.cc_minor)}; }},
-    {{.name = "sm_count", .kind = Kind::kCount},
-     [](const Gpu& gpu) { return Cell{static_cast<uint64_t>(gpu.sm_count)}; }},
-    {{.name = "boost_hz"}, [](const Gpu& gpu) { return Cell{gpu.boost_hz}; }},
+    {TextColumn("gpu"), [](const Gpu& gpu) { return Cell{std::string(gpu.name)}; }},
+    {TextColumn("chip"), [](const Gpu& gpu) { return Cell{std::string(gpu.chip)}; }},
+    {TextColumn("cc"), [](const Gpu& gpu) { return Cell{absl::StrCat(gpu.cc_major, ".", gpu.cc_minor)}; }},
+    {CountColumn("sm_count"), [](const Gpu& gpu) { return Cell{static_cast<uint64_t>(gpu.sm_count)}; }},
+    {PlainColumn("boost_hz"), [](const Gpu& gpu) { return Cell{gpu.boost_hz}; }},
 });
 constexpr auto kMemory = std::to_array<GpuColumn>({
-    {{.name = "dram_bytes_per_s"}, [](const Gpu& gpu) { return Cell{gpu.dram_bytes_per_s}; }},
-    {{.name = "l2_bytes"}, [](const Gpu& gpu) { return Cell{gpu.l2_bytes}; }},
-    {{.name = "pcie_bytes_per_s"}, [](const Gpu& gpu) { return Cell{gpu.pcie_bytes_per_s}; }},
-    {{.name = "nvlink_bytes_per_s"}, [](const Gpu& gpu) { return KnownCell(gpu.nvlink_bytes_per_s); }},
-    {{.name = "link_source", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.link_source)}; }},
-    {{.name = "source", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.source)}; }},
-    {{.name = "note", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.note)}; }},
+    {PlainColumn("dram_bytes_per_s"), [](const Gpu& gpu) { return Cell{gpu.dram_bytes_per_s}; }},
+    {PlainColumn("l2_bytes"), [](const Gpu& gpu) { return Cell{gpu.l2_bytes}; }},
+    {PlainColumn("pcie_bytes_per_s"), [](const Gpu& gpu) { return Cell{gpu.pcie_bytes_per_s}; }},
+    {PlainColumn("nvlink_bytes_per_s"), [](const Gpu& gpu) { return KnownCell(gpu.nvlink_bytes_per_s); }},
+    {TextColumn("link_source"), [](const Gpu& gpu) { return Cell{std::string(gpu.link_source)}; }},
+    {TextColumn("source"), [](const Gpu& gpu) { return Cell{std::string(gpu.source)}; }},
+    {TextColumn("note"), [](const Gpu& gpu) { return Cell{std::string(gpu.note)}; }},
 });
 constexpr auto kEmpirical = std::to_array<GpuColumn>({
-    {{.name = "empirical_dram_bytes_per_s"},
+    {PlainColumn("empirical_dram_bytes_per_s"),
      [](const Gpu& gpu) { return KnownCell(gpu.empirical_dram_bytes_per_s); }},
-    {{.name = "empirical_l2_bytes_per_s"}, [](const Gpu& gpu) { return KnownCell(gpu.empirical_l2_bytes_per_s); }},
-    {{.name = "empirical_l1_bytes_per_s"}, [](const Gpu& gpu) { return KnownCell(gpu.empirical_l1_bytes_per_s); }},
-    {{.name = "empirical_source", .kind = Kind::kText},
-     [](const Gpu& gpu) { return Cell{std::string(gpu.empirical_source)}; }},
+    {PlainColumn("empirical_l2_bytes_per_s"), [](const Gpu& gpu) { return KnownCell(gpu.empirical_l2_bytes_per_s); }},
+    {PlainColumn("empirical_l1_bytes_per_s"), [](const Gpu& gpu) { return KnownCell(gpu.empirical_l1_bytes_per_s); }},
+    {TextColumn("empirical_source"), [](const Gpu& gpu) { return Cell{std::string(gpu.empirical_source)}; }},
 });
 
 // "peak_fp64_flop_per_s" and so on, one for each precision. The names live for ever, because columns refer to them.

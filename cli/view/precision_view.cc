@@ -22,25 +22,17 @@ struct PrecisionRow {
 };
 
 constexpr auto kColumns = std::to_array<ColumnOf<PrecisionRow>>({
-    {{.name = "precision", .help = "Number type, and _tc on tensor cores.", .kind = Kind::kText},
+    {TextColumn("precision", "Number type, and _tc on tensor cores."),
      [](const PrecisionRow& row) { return TextCell(kPrecisionNames[static_cast<size_t>(row.precision)]); }},
-    {{.name = "flop",
-      .help = "Executed FLOP over all measured steps.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP",
-      .additive = true},
+    {UnitColumn("flop", "FLOP", "Executed FLOP over all measured steps.").Additive(),
      [](const PrecisionRow& row) { return Cell{row.flop}; }},
-    {{.name = "flop_per_step", .help = "The same of a step.", .kind = Kind::kUnit, .unit = "FLOP", .additive = true},
+    {UnitColumn("flop_per_step", "FLOP", "The same of a step.").Additive(),
      [](const PrecisionRow& row) { return Cell{row.flop_per_step}; }},
-    {{.name = "flop_share", .help = "Of the run's FLOP.", .kind = Kind::kShare, .additive = true},
+    {ShareColumn("flop_share", "Of the run's FLOP.").Additive(),
      [](const PrecisionRow& row) { return Cell{row.share}; }},
-    {{.name = "peak_flop_per_s", .help = "What the datasheet allows.", .kind = Kind::kUnit, .unit = "FLOP/s"},
+    {UnitColumn("peak_flop_per_s", "FLOP/s", "What the datasheet allows."),
      [](const PrecisionRow& row) { return KnownCell(row.peak_flop_per_s); }},
-    {{.name = "least_time_per_step_ns",
-      .help = "FLOP of a step over that peak.",
-      .kind = Kind::kUnit,
-      .unit = "ns",
-      .additive = true},
+    {UnitColumn("least_time_per_step_ns", "ns", "FLOP of a step over that peak.").Additive(),
      [](const PrecisionRow& row) {
        return row.peak_flop_per_s > 0 ? Cell{1e9 * row.flop_per_step / row.peak_flop_per_s} : Cell{};
      }},
@@ -73,15 +65,6 @@ std::vector<PrecisionRow> RowsOf(const Report& report) {
   return rows;
 }
 
-RowSet SetOf(const std::vector<PrecisionRow>& rows) {
-  RowSet set;
-  set.size = rows.size();
-  Append(
-      std::span<const ColumnOf<PrecisionRow>>(kColumns), [&rows](size_t i) -> const PrecisionRow& { return rows[i]; },
-      &set);
-  return set;
-}
-
 Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
   Section section{.id = "precisions"};
   section.heading = ReportTitle(report) + ": FLOP by precision" + (report.steps > 0 ? ", a step" : ", over all");
@@ -89,7 +72,7 @@ Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
     section.lead.push_back({.text = "No FLOP are known."});
     return section;
   }
-  Table table{.rows = SetOf(rows), .looks = {kPrecisionLooks.begin(), kPrecisionLooks.end()}};
+  Table table{.rows = RowSetOf(kColumns, rows), .looks = {kPrecisionLooks.begin(), kPrecisionLooks.end()}};
   table.rows.AddText(
       "name", [&rows](size_t i) { return std::string(kPrecisionTitles[static_cast<size_t>(rows[i].precision)]); });
   table.estimated = report.run.source == SourceKind::kEstimated;
@@ -108,7 +91,7 @@ Document PrecisionDocument(std::vector<Report> reports) {
   for (size_t i = 0; i < owner->reports.size(); ++i) {
     const Report& report = owner->reports[i];
     document.sections.push_back(SectionOf(report, owner->rows[i]));
-    const RowSet rows = SetOf(owner->rows[i]);
+    const RowSet rows = RowSetOf(kColumns, owner->rows[i]);
     runs.Append(Data::Object()
                     .Add("device", report.device_name)
                     .Add("source", SourceName(report.run.source))

@@ -50,7 +50,7 @@ Section StackSection(const std::vector<StackRow>& rows, uint64_t steps) {
   RowSet& set = section.table->rows;
   std::erase_if(set.columns, [](const Column& column) { return column.info.name == "caller"; });
   set.AddText("caller", [&rows](size_t row) { return rows[row].stack ? rows[row].caller : "(no stack)"; });
-  set.columns.push_back({{.name = "step_time_ns", .kind = Kind::kUnit, .unit = "ns", .additive = true},
+  set.columns.push_back({UnitColumn("step_time_ns", "ns").Additive(),
                          [&rows, steps](size_t row) { return Cell{StepTimeOf(rows[row], steps)}; }});
   section.table->below = [&rows](size_t row) { return Below(rows[row]); };
   return section;

@@ -24,7 +24,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"libcudart.so", "cuda", 801},     {"libcudart.so", "__cuda", 801},        {"libcublasLt.so", "cublasLt", 15},
     {"libcublas.so", "cublas", 15},    {"libcudnn.so", "cudnn", 3000},         {"libcufft.so", "cufft", 16},
-    {"libcufile.so", "cuFile", 5001},  {"libcupti.so", "cupti", 27},           {"libcurand.so", "curand", 999},
+    {"libcufile.so", "cuFile", 5007},  {"libcupti.so", "cupti", 27},           {"libcurand.so", "curand", 999},
     {"libcusolver.so", "cusolver", 9}, {"libcusparseLt.so", "cusparseLt", 10}, {"libcusparse.so", "cusparse", 10},
     {"libnccl.so", "nccl", 5},         {"libnvrtc.so", "nvrtc", 11},           {"libnvshmem_host.so", "nvshmem", 1},
     {"libnvjpeg.so", "nvjpeg", 9},     {"libnvToolsExt.so", "nvtx", 1},        {"libnvJitLink.so", "nvJitLink", 6},
