@@ -36,8 +36,8 @@ void EndWait(Watched kind) noexcept;
 struct StepWaits {
   uint64_t data_ns = 0, gpu_ns = 0;
 };
-// Takes the calling thread's waits since the last call. No step ends in the middle of a wait, so one whose end nobody
-// saw is forgotten.
+// Takes the calling thread's waits since the last call. No step ends in the middle of a wait, so one whose end was
+// not seen is forgotten.
 StepWaits TakeWaits() noexcept;
 // Forgets the calling thread's waits but the last one for a batch, if it ended within the last second: a step that
 // begins now has been given that batch already. Returns when the step begins (monotonic, ns): with that wait, or now.

@@ -1,8 +1,8 @@
 // File: trace_encoder.h
 //
-// There is one function for each message of proto/rfinject/v1/trace.proto of which the recorder keeps something else
-// than the schema's struct, and one for all others. It appends a record to the Chunk that is being encoded. Fields'
-// numbers and types come from the schema through the writers of trace.schema.h.
+// Where the recorder keeps a message of proto/rfinject/v1/trace.proto in another form than the schema's struct, there
+// is a function for that message. One function writes all others. Each appends a record to the Chunk that is being
+// encoded. Fields' numbers and types come from the schema through the writers of trace.schema.h.
 #ifndef RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 #define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 
@@ -39,7 +39,8 @@ inline constexpr uint32_t kRunId = 1;
 // one device differs, all devices are written.
 bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept;
 
-// Writes a record of which the recorder keeps the schema's struct, under `id`; what has no id, as of the run `id`.
+// Writes a record that the recorder keeps as the schema's struct, under `id`; a record without an id belongs to the
+// run `id`.
 template <typename Record>
 void EncodeRecord(uint32_t id, const Record& record, wire::Encoder* out) noexcept {
   trace::ChunkWriter chunk(out);

@@ -58,8 +58,8 @@ uint64_t ConvolutionBackward(const OpCall& call) {
   return sum;
 }
 
-// The FLOP of a*b, of which one is sparse at least: a multiply-add, 2, for each number that the sparse one holds and
-// each column or row of the dense one. They run on the CUDA cores. Where both are sparse, which numbers meet is not
+// The FLOP of a*b where one of them is sparse: a multiply-add, 2, for each number that the sparse one holds and each
+// column or row of the dense one. They run on the CUDA cores. Where both are sparse, which numbers meet is not
 // known from their shapes; the count is then that of numbers that are spread evenly, 2 * numbers of a * numbers of b
 // / columns of a.
 uint64_t SparseProduct(const TensorView& a, const TensorView& b) {

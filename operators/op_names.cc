@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kAten = "aten::";
 constexpr std::string_view kForeach = "_foreach_";
 
-// The operators of these namespaces are not the GPU's. Collectives are bound by the interconnect, of which the table
-// of GPUs knows nothing: no estimate is better than a wrong one.
+// The operators of these namespaces are not the GPU's. Collectives are bound by the interconnect, which the table of
+// GPUs does not have: no estimate is better than a wrong one.
 constexpr std::string_view kFreeNamespaces[] = {"c10d::", "_c10d_functional::", "profiler::", "prim::"};
 
 using Pair = std::pair<std::string_view, std::string_view>;

@@ -66,7 +66,7 @@ MemoryFormat FormatOf(const OpCall& call) {
   return format;
 }
 
-// Whether the operator is an attention of which each query sees only the keys before it. Where is_causal stands among
+// Whether the operator is an attention in which each query sees only the keys before it. Where is_causal stands among
 // the booleans is by native_functions.yaml: efficient and cuDNN's forward have compute_log_sumexp before it.
 bool IsCausalAttention(const OpCall& call) {
   if (call.name.find("scaled_dot_product") == std::string_view::npos) return false;

@@ -104,7 +104,7 @@ template <size_t kIndex>
 Cell QuantityCell(const ReportRow& at) {
   constexpr auto kQuantity = static_cast<Quantity>(kIndex);
   const double value = at.row.sums[kQuantity];
-  // Launches that were never sampled have a time that nobody knows, not none.
+  // Launches that were never sampled have an unknown time, not a time of 0.
   if (kQuantity == Quantity::kTime && value <= 0 && at.row.time.lacks > 0) return KnownCell(0);
   switch (AllQuantities()[kIndex].zero) {
     case Zero::kUnknown:

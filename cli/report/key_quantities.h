@@ -1,6 +1,6 @@
 // File: key_quantities.h
 //
-// Computes the quantities (quantity.h) of a launch key from its metrics, of which each quantity is a linear sum. A
+// Computes the quantities (quantity.h) of a launch key from its metrics. Each quantity is a linear sum of them. A
 // metric that no table names is kept in the trace and shown by `dump` only.
 #ifndef RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_
 #define RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_

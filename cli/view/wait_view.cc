@@ -131,7 +131,7 @@ std::string StepText(const WaitTable& table) {
                             DurationOrUnknown(all.wall.p95_ns) + ")";
   if (all.step_ns() > wall) {
     const std::string busy = "A step takes the " + Duration(all.step_ns()) + " that the GPU is busy";
-    // In the first step there is nothing to wait for yet, and after the last one nobody sees the wait.
+    // In the first step there is nothing to wait for yet, and the wait after the last one is not seen.
     constexpr double kWaits = 0.05;
     if (all.gpu_wait.mean_ns.value_or(0) > kWaits * wall) {
       return busy + ", with " + clock +

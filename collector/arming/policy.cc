@@ -81,8 +81,8 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   has_times_ = options.has_times;
 }
 
-// Whether the steps that are sampled begin and end as near to the ends of `span` as half of their mean distance. What
-// changes before the first of them or behind the last, such as a clock behind a host that is slower, nobody sees.
+// Whether the steps that are sampled begin and end as near to the ends of `span` as half of their mean distance. A
+// change before the first of them or after the last, such as one of the clock, is not seen.
 bool Schedule::ReachesTheEnds(const std::vector<Slot>& slots, uint64_t span) const {
   const auto samples = [this](const Slot& slot) {
     return slot.decision.action == Action::kTimes || samples_bytes_[slot.decision.group];

@@ -59,8 +59,8 @@ void CapturedGraphs::EndCapture(const void* graph) noexcept try {
   made.optimizer = made.optimizer || (!mixed_ && open_.optimizer);
   made.refused |= open_.refused;
   if (open_.nodes.empty()) return;
-  // Of launches of two captures at a time nobody knows which one they belong to, and of those that CUPTI has not
-  // numbered among others not where.
+  // While two captures run, it is not known which of them a launch belongs to. Among nodes that CUPTI has numbered,
+  // it is not known where one without a number stands.
   if (mixed_ || !made.nodes.empty()) {
     made.refused |= kNotSeen;
     return;
@@ -162,7 +162,7 @@ void CapturedGraphs::EndInstantiate(const void* executable, const void* graph) n
   recorder_.CountDrop("CUDA graphs: out of memory");
 }
 
-// What was cloned into the executable graph before keeps its numbers, but nobody says which node is which now.
+// What was cloned into the executable graph before keeps its numbers, but CUPTI does not say which node is which now.
 void CapturedGraphs::Update(const void* executable, const void* graph) noexcept try {
   if (!lock_.LockFor(kLaunchLockWaitNs)) return;
   const HeldLock held(lock_);

@@ -47,7 +47,7 @@ class CapturedGraphs {
 
   struct Node {
     uint64_t id = 0;                    // CUPTI's; 0: none
-    uint32_t key = LaunchKeys::kNoKey;  // kNoKey: nobody saw it captured
+    uint32_t key = LaunchKeys::kNoKey;  // kNoKey: its capture was not seen
     bool transfer = false;              // a copy or a memory set
     friend bool operator==(const Node&, const Node&) = default;
   };
@@ -99,7 +99,7 @@ class CapturedGraphs {
     uint32_t number = 0;  // the recorder's; 0: a launch of "(CUDA graph)"
     uint32_t whole = LaunchKeys::kNoKey;
     bool optimizer = false;  // the graph holds (a part of) the optimizer's step
-    bool is_new = false;     // nobody has said what it is recorded as: Define must be called
+    bool is_new = false;     // what it is recorded as is not known: Define must be called
   };
   // This is on the path of every launch of a graph.
   Launch Find(const void* executable) noexcept;

@@ -126,7 +126,7 @@ class Joiner {
     AddLaunch(launch.records.front().correlation_id, ns);
   }
 
-  // What has no known node is the graph's own row's; a copy that nobody saw captured has none.
+  // What has no known node is the graph's own row's; a copy whose capture was not seen has none.
   void AddById(const Graph& graph, const GraphLaunch& launch) {
     uint64_t rest = 0;
     for (const Record& record : launch.records) {

@@ -4,8 +4,8 @@
 // that the thread that launches does as little for a graph of a thousand kernels as for one kernel; here, on the
 // thread that reads the rings, it becomes the launches of what is in the graph.
 //
-// A graph whose kernels are not certain yet is not settled: how often it was launched is kept here until somebody
-// says what it launches. The recorder's lock guards the object. All of it may throw std::bad_alloc.
+// A graph whose kernels are not certain yet is not settled: how often it was launched is kept here until what it
+// launches is known. The recorder's lock guards the object. All of it may throw std::bad_alloc.
 #ifndef RFINJECT_COLLECTOR_RECORD_GRAPH_LAUNCHES_H_
 #define RFINJECT_COLLECTOR_RECORD_GRAPH_LAUNCHES_H_
 

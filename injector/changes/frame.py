@@ -89,7 +89,7 @@ _root_functions, _known, _quiet_calls = [], set(), [0]
 _backward_functions, _step_functions = [], []
 # Whether torch.compile traces what runs, where torch can tell.
 _is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
-# After so many calls of models of which none was new, nobody looks for new ones any more: a hook on every module has a cost.
+# After so many calls without a new model, new ones are no longer looked for: a hook on every module has a cost.
 _CALLS_WITHOUT_NEW = 8
 
 
@@ -328,7 +328,7 @@ def _guard():
             check(arguments[1])
 
     sys.addaudithook(hook)
-    original = torch.save  # opens files in C++, of which Python hears nothing
+    original = torch.save  # opens files in C++, which raises no audit event
 
     @functools.wraps(original)
     def save(thing, f, *args, **kwargs):

@@ -360,7 +360,7 @@ bool InitPythonFrames(const PythonApi& python, const char** why) {
     if (g.finalizing == nullptr) g.finalizing = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));
   }
   if (g.finalizing == nullptr) {
-    *why = "nobody tells when the interpreter ends";
+    *why = "this Python does not say when the interpreter ends";
     return false;
   }
   if (!TryFrames(python, why)) return false;

@@ -118,7 +118,7 @@ bool IsShown(const RecordFunction& record, Ops& ops) {
 }
 
 // Whether a result of `call` is the product that ran inside it. Then the operator has run only there: it was handed
-// on by a function of which torch tells nothing else (torch 1.13's __torch_dispatch__). A product by a tangent has a
+// on by a function that torch has no callback for (torch 1.13's __torch_dispatch__). A product by a tangent has a
 // result of its own.
 bool IsResult(uintptr_t product, const OpCall& call) {
   if (product == 0) return false;

@@ -79,7 +79,7 @@ void PrintNumbers(const Message& message, Printer* out) {
 
 namespace {
 
-// The number that says which record it is, or else of which run; null where there is none.
+// The field that numbers the record, or else its run; null where there is neither.
 const Field* NumberOf(const Message& message) {
   const Field* number = nullptr;
   for (const Field& field : message.fields) {
