@@ -19,15 +19,16 @@ except ImportError:  # before torch 2
     pass
 gc.freeze()  # else each child looks at all of torch's objects again when it ends, which takes longer than its program
 for line in sys.stdin:
-    path, out, err, variables = json.loads(line)
+    path, arguments, out, err, variables = json.loads(line)
     child = os.fork()
     if child == 0:
         os.environ.update(variables)
         for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
             os.dup2(os.open(name, flags | os.O_CREAT, 0o600), number)
         os.chdir(os.path.dirname(path))
+        sys.argv = [path, *arguments]
         with open(path) as file:
-            exec(compile(file.read(), path, "exec"), {"__name__": "__main__"})
+            exec(compile(file.read(), path, "exec"), {"__name__": "__main__", "__file__": path})
         break  # and the interpreter ends as after any program
     print(child, os.waitpid(child, 0)[1], flush=True)
 else:
@@ -39,18 +40,18 @@ NOT_COLLECTED = "nanobind: leaked"
 
 
 class Prefork:
-    """Use as: Prefork([python], env).run("/folder/program.py", NAME="value") where the program is to find more in its
-    environment than `env`. `command` gets Python's own arguments behind it."""
+    """Use as: Prefork([python], env).run("/folder/program.py", "argument", NAME="value"), where the program is to find
+    NAME in its environment, too. `command` gets Python's own arguments behind it."""
 
     def __init__(self, command, env):
         self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
         self.process = subprocess.Popen([*command, "-c", FORKING], env=env, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, universal_newlines=True)
 
-    def run(self, path, **variables):
+    def run(self, path, *arguments, **variables):
         """The child's process id, and what subprocess.run would return of it."""
         out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
-        self.process.stdin.write(json.dumps((path, out, err, variables)) + "\n")
+        self.process.stdin.write(json.dumps((path, arguments, out, err, variables)) + "\n")
         self.process.stdin.flush()
         pid, status = map(int, self.process.stdout.readline().split())
         texts = []

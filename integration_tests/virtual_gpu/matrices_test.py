@@ -9,7 +9,8 @@ import re
 import sys
 import unittest
 
-from virtual_gpu_test import LIBRARIES, Run, why_no_virtual_gpu
+from program_run import Run
+from virtual_gpu_test import LIBRARIES, why_no_virtual_gpu
 
 
 class Matrices(unittest.TestCase):

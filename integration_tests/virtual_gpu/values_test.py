@@ -7,7 +7,8 @@ import subprocess
 import sys
 import unittest
 
-from virtual_gpu_test import LIBRARIES, PROGRAMS, PYTHON, Run, why_no_virtual_gpu
+from program_run import PROGRAMS, PYTHON, Run
+from virtual_gpu_test import LIBRARIES, why_no_virtual_gpu
 
 # How far a loss may be from the CPU's, as a part of it. Operators of halves differ by device in what they round.
 DEFAULT_TOLERANCE = 1e-4

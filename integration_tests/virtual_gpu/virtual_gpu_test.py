@@ -24,13 +24,11 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import rfx_trace  # noqa: E402
-import torch_exit  # noqa: E402
 from cuda_torch import why_no_virtual_gpu  # noqa: E402
+from prefork import Prefork  # noqa: E402
+from program_run import PROGRAMS, PYTHON, RFINJECT, VARIABLES, Run  # noqa: E402
 
-RFINJECT = os.environ["RFINJECT"]
-PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
-PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
 BOARDS = ("V100-SXM2-16GB", "A100-SXM4-80GB", "H100-SXM5-80GB")
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
@@ -53,60 +51,37 @@ def board_of(gpu):
     return row
 
 
-class Run:
-    """A finished program: `out`, `err`, `code`, and `rows(by)` of its report."""
-
-    def __init__(self, program, *arguments, gpu="A100-SXM4-80GB", options=(), launcher=(), environment=(), cwd=None):
-        self._folder = tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-")
-        variables = {name: value for name, value in os.environ.items()
-                     if not name.startswith("RFINJECT_") and name != "CUDA_VISIBLE_DEVICES"}
-        variables.update(environment)
-        result = torch_exit.run(
-            [RFINJECT, "--estimate", gpu, *options, "-o", self._folder.name + "/", PYTHON, *launcher,
-             str(PROGRAMS / program), *map(str, arguments)],
-            self._folder.name, env=variables, cwd=cwd, timeout=600)
-        self.out, self.err, self.code = result.stdout, result.stderr, result.returncode
-
-    def close(self):
-        self._folder.cleanup()
-
-    def reports(self, by):
-        """A report for training, and one for evaluation if there was any."""
-        # check=True: a program that left no trace has no report.
-        text = subprocess.run([RFINJECT, "report", self._folder.name, "--by", by, "--rows", "0", "--format", "json"],
-                              check=True, capture_output=True, text=True).stdout
-        reports = json.loads(text)
-        return reports["reports"] if "reports" in reports else [reports]
-
-    def memory(self):
-        text = subprocess.run([RFINJECT, "report", self._folder.name, "--by", "memory", "--format", "json"],
-                              check=True, capture_output=True, text=True).stdout
-        return json.loads(text)["runs"][0]
-
-    def report(self, by):
-        return self.reports(by)[0]
-
-    def processes(self):
-        """The collector and the steps of each process that left a trace, by its id."""
-        found = {}
-        for path in pathlib.Path(self._folder.name).glob("*.rfx"):
-            text = subprocess.run([RFINJECT, "report", path, "--format", "json"], check=True, capture_output=True,
-                                  text=True).stdout
-            report = json.loads(text)
-            found[int(path.name.split(".")[-2])] = (report["collector"], report["steps"])
-        return found
-
-
 # What the programs compute with the results of a validation, outside of any module.
 OF_AN_ACCURACY = {"aten::topk", "aten::eq", "aten::sum", "aten::mul", "aten::copy_"}
 
 
 class VirtualGpu(unittest.TestCase):
-    def run_program(self, *arguments, code=0, **more):
-        run = Run(*arguments, **more)
+    forked = None
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.forked is not None:
+            prefork, traces = cls.forked
+            prefork.close()
+            traces.cleanup()
+        cls.forked = None
+
+    def finished(self, run, code=0):
         self.addCleanup(run.close)
         self.assertEqual(run.code, code, run.out + run.err)
         return run
+
+    def run_program(self, *arguments, code=0, **more):
+        return self.finished(Run(*arguments, **more), code)
+
+    def run_in_child(self, *arguments):
+        """As run_program, for what does not depend on how a process begins and ends."""
+        cls = type(self)
+        if cls.forked is None:
+            traces = tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-")
+            cls.forked = Prefork([RFINJECT, "--estimate", "A100-SXM4-80GB", "-o", traces.name + "/", PYTHON], VARIABLES), traces
+        prefork, traces = cls.forked
+        return self.finished(Run.of_child(prefork, traces.name, *arguments))
 
     def assert_every_launch_of_a_layer_has_it(self, run, outside=()):
         """Only the operators named `outside` are without a module, an accuracy's beside a validation, and what is
@@ -125,7 +100,7 @@ class VirtualGpu(unittest.TestCase):
     def test_flop_and_launches_of_resnet18(self):
         for batch in (1, 8, 256):
             with self.subTest(batch=batch):
-                run = self.run_program("train.py", "resnet18", batch)
+                run = self.run_in_child("train.py", "resnet18", batch)
                 report = run.report("op")
                 self.assertEqual(report["collector"], "virtual-gpu")
                 images = batch * report["steps"]
@@ -160,7 +135,7 @@ class VirtualGpu(unittest.TestCase):
     def test_launches_of_mixed_precision(self):
         for words in (("amp",), ("amp", "channels_last")):
             with self.subTest(words=words):
-                run = self.run_program("train.py", "resnet18", 8, *words)
+                run = self.run_in_child("train.py", "resnet18", 8, *words)
                 self.assert_launches([line for line in run.out.splitlines() if line.startswith("launches ")][-1], words)
 
     def test_loops_of_the_usual_frameworks(self):
@@ -271,7 +246,7 @@ class VirtualGpu(unittest.TestCase):
                          int(re.search(r"^NVIDIA A100-SXM4-80GB (\d+)$", run.out, re.MULTILINE).group(1)))
 
     def test_memory_at_the_peak(self):
-        run = self.run_program("peak.py")
+        run = self.run_in_child("peak.py")
         torchs = int(re.search(r"^peak (\d+)$", run.out, re.MULTILINE).group(1))
         peak = run.memory()
         # The peak is what torch itself says, and its parts add up to it.
@@ -293,11 +268,11 @@ class VirtualGpu(unittest.TestCase):
         self.assertEqual(peak["step"], 1, "the state is made in the first step, so the second has more")
 
     def test_what_no_host_wrote_reads_as_zeros(self):
-        run = self.run_program("memory.py")
+        run = self.run_in_child("memory.py")
         self.assertIn("memory ok", run.out)
 
     def test_small_tensors_have_their_values(self):
-        run = self.run_program("values.py")
+        run = self.run_in_child("values.py")
         self.assertNotIn("False", run.out)
         line, = re.findall(r"LINE (\d+)", run.out)
         self.assertIn(f"values.py:{line} reads results that the virtual GPU did not compute: they are zeros", run.err)
@@ -309,17 +284,17 @@ class VirtualGpu(unittest.TestCase):
         for program in ("branches.py", "masked_training.py"):
             on_cpu = subprocess.run([PYTHON, PROGRAMS / program, "cpu"], check=True, capture_output=True, text=True,
                                     timeout=600).stdout
-            on_gpu = self.run_program(program, "cuda").out
+            on_gpu = self.run_in_child(program, "cuda").out
             self.assertEqual(len(on_cpu.splitlines()), 30)
             self.assertEqual(on_gpu.splitlines(), on_cpu.splitlines())
 
     def test_graphs_amp_and_recurrent_layers(self):
         for program in ("graph.py", "amp.py", "lstm.py"):
             with self.subTest(program=program):
-                self.assertIn(" ok", self.run_program(program).out)
+                self.assertIn(" ok", self.run_in_child(program).out)
 
     def test_steps_in_a_cuda_graph(self):
-        run = self.run_program("captured_step.py")
+        run = self.run_in_child("captured_step.py")
         report = run.report("kernel")
         # There are three ordinary steps. The capture of the fourth does not make that step; each launch of the graph
         # does.
@@ -454,7 +429,7 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("--virtual-gpus", too_few.err)
 
     def test_what_is_not_there_says_its_name_once(self):
-        run = self.run_program("missing.py")
+        run = self.run_in_child("missing.py")
         self.assertEqual(run.err.count("has no cusparseSpSM_createDescr"), 1, run.err)
         self.assertIn("RuntimeError", run.out)
 
@@ -516,8 +491,8 @@ class VirtualGpu(unittest.TestCase):
         self.assertRegex(run.err, r"no virtual GPU: this build of rfinject has no runtime for CUDA 1\d .*scripts/torch_venv 2\.\d+ ")
 
     def test_what_a_gradient_scaler_reads_is_known(self):
-        self.assertNotIn("they are zeros", self.run_program("train.py", "resnet18", 2, "amp").err)
-        self.assertNotIn("they are zeros", self.run_program("where.py").err)
+        self.assertNotIn("they are zeros", self.run_in_child("train.py", "resnet18", 2, "amp").err)
+        self.assertNotIn("they are zeros", self.run_in_child("where.py").err)
 
     def test_on_the_cpu_if_asked(self):
         run = self.run_program("where.py", options=("--estimate-on", "cpu"))
