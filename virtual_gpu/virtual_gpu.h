@@ -46,9 +46,6 @@ struct rfinject_virtual_launch {
   double flop, bytes;
 };
 
-// Calls `observer` on the launching thread for every kernel from now on; null ends that. It may not call CUDA.
-void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual_launch*));
-
 // Tells the work that the next kernel which this thread launches stands for: floating-point operations, and the bytes
 // that it has to read and write at least.
 void rfinject_virtual_gpu_describe(double flop, double bytes);
@@ -77,19 +74,8 @@ struct rfinject_virtual_node {
   int type;
 };
 
-// A tool is told of each such call, on the calling thread, before it is done and afterwards, with the CUresult. This
-// is what CUPTI's callback API tells of a real driver. Kernels are observed in between.
-struct rfinject_virtual_tool {
-  void (*enter)(const struct rfinject_virtual_call* call);
-  void (*exit)(const struct rfinject_virtual_call* call, int result);
-  void (*node)(int event, const struct rfinject_virtual_node* node);  // null: not wanted
-};
-
-// While `hidden` is not 0, no tool is told of what this thread calls: the calls then do what NCCL's kernels would do.
+// While `hidden` is not 0, nobody is told of what this thread calls: the calls then do what NCCL's kernels would do.
 void rfinject_virtual_gpu_hide(int hidden);
-
-// From now on `tool` is told of calls; it must live as long as the process. Null: no tool is told any more.
-void rfinject_virtual_gpu_trace(const struct rfinject_virtual_tool* tool);
 
 // Returns how many kernels this process has launched.
 uint64_t rfinject_virtual_gpu_launches(void);
@@ -105,7 +91,7 @@ int rfinject_virtual_gpu_capturing(void);
 int rfinject_virtual_gpu_captured(void);
 
 // Tells the time of what this thread has captured last, as rfinject_virtual_gpu_tell does: it takes so long whenever
-// the graph is launched, and the observer's `replay` is then told `what`.
+// the graph is launched, and the observers' `replay` is then told `what`.
 void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what);
 
 // A launch of a kernel that was compiled while the program runs and that the program loaded itself (Triton's),
@@ -137,27 +123,36 @@ struct rfinject_virtual_memory {
   int refused;  // 1: the device does not have that much, and the program is told so; there is no address
 };
 
-// What an estimator is told of, on the thread that does it. A null member is not wanted. None of them may call CUDA
-// or allocate device memory. A new event is a member here, a call where it happens, and a member of the estimator's.
+// What others are told of the program's use of the GPU, on the thread that does it. A null member is not wanted. None
+// of them may call CUDA or allocate device memory.
+//
+// A new call of a driver's function that is told of is a Traced (driver/state.h) around its body, and its parameters
+// are CUPTI's. Any other event is a member here, and a Tell (tell.h) where it happens.
 struct rfinject_virtual_observer {
-  // A kernel was launched, and not captured. `name` is as the ELF file spells it and lives as long as the process.
-  void (*kernel)(const char* name);
+  // A kernel was launched, and not captured.
+  void (*launch)(const struct rfinject_virtual_launch* launch);
   // A graph was launched: called with each `what` that rfinject_virtual_gpu_tell_captured was told, in the order of
   // the capture, and with 0 at the end.
   void (*replay)(uint64_t what);
   void (*loaded_launch)(const struct rfinject_virtual_loaded_launch* launch);
   void (*collective)(const struct rfinject_virtual_collective* collective);
   void (*memory)(const struct rfinject_virtual_memory* memory);
+  // A call of the driver is about to be done, and was done, with its CUresult; its kernels are launched in between.
+  // This is what CUPTI's callback API tells of a real driver.
+  void (*enter)(const struct rfinject_virtual_call* call);
+  void (*exit)(const struct rfinject_virtual_call* call, int result);
+  void (*node)(int event, const struct rfinject_virtual_node* node);  // a rfinject_virtual_node_event
   // Writes where in the program this thread is, as "train.py:12", with a 0 at its end. Returns 0 where it is not
   // known.
   int (*place)(char* text, size_t size);
 };
 
-// From now on `observer` is told; it must live as long as the process.
-void rfinject_virtual_gpu_observe_all(const struct rfinject_virtual_observer* observer);
+// From now on `observer` is told, beside those that are told already; it must live as long as the process. Does
+// nothing if it is told already. At most 4 are told: returns 0, or 1 if this one is not.
+int rfinject_virtual_gpu_observe(const struct rfinject_virtual_observer* observer);
 
-// Returns the observer, never null, for the code beside the driver that sees such an event.
-const struct rfinject_virtual_observer* rfinject_virtual_gpu_observer(void);
+// Returns observer number `index`, counted from 0, or null behind the last. For tell.h.
+const struct rfinject_virtual_observer* rfinject_virtual_gpu_observer(int index);
 
 // How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board;
 // and how much work all its streams together were given. Both are in nanoseconds, since the process began.

@@ -179,8 +179,8 @@ class Estimator final : public Source {
     work_.Happen({{estimate::Launches{record, 1}}}, ns);
   }
 
-  void OnKernelName(const char* name) noexcept {
-    if (!stopped_.load(std::memory_order_relaxed)) kernels_.Note(name);
+  void OnLaunch(const rfinject_virtual_launch& launch) noexcept {
+    if (!stopped_.load(std::memory_order_relaxed)) kernels_.Note(launch.name);
   }
 
   void OnReplay(uint64_t what) noexcept {
@@ -345,7 +345,7 @@ int WritePlace(char* text, size_t size) {
   return line != nullptr && line(text, size) ? 1 : 0;
 }
 
-constexpr rfinject_virtual_observer kObserver = {.kernel = &Tell<&Estimator::OnKernelName>,
+constexpr rfinject_virtual_observer kObserver = {.launch = &Tell<&Estimator::OnLaunch>,
                                                  .replay = &Tell<&Estimator::OnReplay>,
                                                  .loaded_launch = &Tell<&Estimator::OnLoadedLaunch>,
                                                  .collective = &Tell<&Estimator::OnCollective>,

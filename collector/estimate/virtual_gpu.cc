@@ -44,7 +44,7 @@ class Door {
   DOOR(capturing)                    \
   DOOR(captured)                     \
   DOOR(tell_captured)                \
-  DOOR(observe_all)                  \
+  DOOR(observe)                      \
   DOOR(thread_launches)              \
   DOOR(known)                        \
   DOOR(computed)                     \
@@ -171,7 +171,7 @@ bool VirtualGpuCaptured() noexcept { return g_captured() != 0; }
 
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept { g_tell_captured(nanoseconds, what); }
 
-void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept { g_observe_all(observer); }
+void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept { g_observe(observer); }
 
 const uint64_t* VirtualGpuLaunchesOfThread() noexcept {
   static constinit uint64_t none = 0;

@@ -28,6 +28,14 @@ class Launch(ctypes.Structure):
                 ("flop", ctypes.c_double), ("bytes", ctypes.c_double)]
 
 
+# The first member of an observer is told of each kernel; what else could be told is not wanted.
+OnLaunch = ctypes.CFUNCTYPE(None, ctypes.POINTER(Launch))
+
+
+class Observer(ctypes.Structure):
+    _fields_ = [("launch", OnLaunch), ("rest", ctypes.c_void_p * 8)]
+
+
 class Thread(threading.local):
     def __init__(self):
         self.calls = []       # the modules being called, outermost first
@@ -122,7 +130,6 @@ def site():
     return (here.node or NO_LAYER) + ("backward",) if in_backward else NO_LAYER + ("other",)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.POINTER(Launch))
 def on_launch(launch):
     if recording:
         model, layer, phase = site()
@@ -132,7 +139,11 @@ def on_launch(launch):
         launches[model, layer, phase, name, tuple(launch.contents.grid)] += 1
 
 
+observer = Observer(launch=OnLaunch(on_launch))  # as long as the process: nothing ends the observing
+
+
 def main():
+    global recording
     out, program = sys.argv[1:3]
     sys.argv = sys.argv[2:]
     sys.path.insert(0, program.rpartition("/")[0])
@@ -141,9 +152,9 @@ def main():
     optimizers.register_optimizer_step_pre_hook(begin_step)
     optimizers.register_optimizer_step_post_hook(end_step)
     torch.autograd.backward = backward(torch.autograd.backward)
-    ctypes.CDLL("libcuda.so.1").rfinject_virtual_gpu_observe(on_launch)
+    ctypes.CDLL("libcuda.so.1").rfinject_virtual_gpu_observe(ctypes.byref(observer))
     runpy.run_path(program, run_name="__main__")
-    ctypes.CDLL("libcuda.so.1").rfinject_virtual_gpu_observe(None)
+    recording = False
     with open(out, "w") as file:
         json.dump([list(key) + [count] for key, count in launches.items()], file)
 

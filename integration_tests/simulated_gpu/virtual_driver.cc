@@ -249,6 +249,7 @@ void OnKernel(const rfinject_virtual_launch* launch) {
 }
 
 void OnExit(const rfinject_virtual_call* call, int result) {
+  if (t_calls == nullptr || t_calls->empty()) return;  // it began before this observer was there
   OpenCall& open = t_calls->back();
   if (result == CUDA_SUCCESS && open.launch.cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch) {
     const SimGraph graph = {open.of_graph.data(), open.of_graph.size()};
@@ -279,7 +280,8 @@ void OnNode(int event, const rfinject_virtual_node* node) {
   }
 }
 
-constexpr rfinject_virtual_tool kTool = {&OnEnter, &OnExit, &OnNode};
+constexpr rfinject_virtual_observer kObserver = {
+    .launch = &OnKernel, .enter = &OnEnter, .exit = &OnExit, .node = &OnNode};
 
 int IsCurrent(CUcontext context) {
   CUcontext current = nullptr;
@@ -315,12 +317,11 @@ extern "C" const char* sim_attach_virtual_gpu(uint64_t seed, double noise) {
     return *function != nullptr;
   };
   decltype(&rfinject_virtual_gpu_observe) observe = nullptr;
-  decltype(&rfinject_virtual_gpu_trace) trace = nullptr;
   decltype(&cuDeviceGetAttribute) attribute = nullptr;
-  if (!find(&observe, "rfinject_virtual_gpu_observe") || !find(&trace, "rfinject_virtual_gpu_trace") ||
-      !find(&g_tell, "rfinject_virtual_gpu_tell") || !find(&g_get_current, "cuCtxGetCurrent") ||
-      !find(&g_get_device, "cuCtxGetDevice") || !find(&g_push, "cuCtxPushCurrent_v2") ||
-      !find(&g_pop, "cuCtxPopCurrent_v2") || !find(&attribute, "cuDeviceGetAttribute")) {
+  if (!find(&observe, "rfinject_virtual_gpu_observe") || !find(&g_tell, "rfinject_virtual_gpu_tell") ||
+      !find(&g_get_current, "cuCtxGetCurrent") || !find(&g_get_device, "cuCtxGetDevice") ||
+      !find(&g_push, "cuCtxPushCurrent_v2") || !find(&g_pop, "cuCtxPopCurrent_v2") ||
+      !find(&attribute, "cuDeviceGetAttribute")) {
     return "the libcuda.so.1 of this process is not the virtual GPU's";
   }
   int major = 0, minor = 0;
@@ -331,7 +332,6 @@ extern "C" const char* sim_attach_virtual_gpu(uint64_t seed, double noise) {
   TheKernels().noise = noise;
   sim_set_driver(&kDriver);
   SetGraphIds();
-  trace(&kTool);
-  observe(&OnKernel);
+  observe(&kObserver);
   return nullptr;
 }

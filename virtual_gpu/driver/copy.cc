@@ -17,6 +17,14 @@ namespace {
 constinit thread_local bool t_answers = false;
 constinit thread_local int64_t t_answer = 0;
 
+// Asks the observers where in the program this thread is. Returns whether one of them knows.
+bool FindPlace(char* text, size_t size) {
+  for (int i = 0; const rfinject_virtual_observer* observer = rfinject_virtual_gpu_observer(i); ++i) {
+    if (observer->place != nullptr && observer->place(text, size) != 0) return true;
+  }
+  return false;
+}
+
 // Says that the program reads what was not computed, once for each of its lines, up to a number of lines.
 void SayZeros() {
   if (Hidden()) return;
@@ -24,8 +32,7 @@ void SayZeros() {
   const char* const advice =
       TheBoard().computes ? " (docs/use/VIRTUAL_GPU.md)" : " (docs/use/VIRTUAL_GPU.md; --values all computes them)";
   char place[256] = "";
-  const auto ask = Observer().place;
-  if (ask == nullptr || ask(place, sizeof place) == 0) {
+  if (!FindPlace(place, sizeof place)) {
     SayOnce(std::string("the program reads results that the virtual GPU did not compute: they are zeros") + advice);
     return;
   }

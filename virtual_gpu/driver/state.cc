@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <new>
 #include <set>
@@ -19,10 +20,8 @@ constexpr ChipLimits kLimits[] = {
 #include "virtual_gpu/driver/chip_limits.inc"
 };
 
-std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
-constexpr rfinject_virtual_observer kNoObserver = {};
-std::atomic<const rfinject_virtual_observer*> g_event_observer{&kNoObserver};
-std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
+// Filled from the front under the lock. What is read is released by who wrote it.
+std::array<std::atomic<const rfinject_virtual_observer*>, 4> g_observers{};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_skipped_ns{0};
@@ -97,15 +96,10 @@ bool Hidden() { return t_hidden; }
 
 void CountLaunch() { ++t_launches; }
 
-const rfinject_virtual_observer& Observer() { return *g_event_observer.load(std::memory_order_acquire); }
-
-const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
-
 void TellNode(rfinject_virtual_node_event event, const void* graph, CUgraphNode node, CUgraphNode original) {
-  const rfinject_virtual_tool* const tool = Tool();
-  if (tool == nullptr || tool->node == nullptr) return;
+  if (t_hidden) return;
   const rfinject_virtual_node told = {graph, node, original, static_cast<int>(node->type)};
-  tool->node(event, &told);
+  Tell<&rfinject_virtual_observer::node>(static_cast<int>(event), &told);
 }
 
 Work TakeWork() { return std::exchange(t_work, Work{}); }
@@ -117,9 +111,6 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   t_captured = nullptr;
   g_launches.fetch_add(1, std::memory_order_relaxed);
   CountLaunch();
-  if (const auto kernel = Observer().kernel; kernel != nullptr) kernel(function->name.c_str());
-  const auto observer = g_observer.load(std::memory_order_acquire);
-  if (observer == nullptr) return;
   rfinject_virtual_launch launch = {};
   launch.name = function->name.c_str();
   std::copy_n(grid, 3, launch.grid);
@@ -129,7 +120,7 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   launch.stream = real->id;
   launch.flop = work.flop;
   launch.bytes = work.bytes;
-  observer(&launch);
+  Tell<&rfinject_virtual_observer::launch>(&launch);
 }
 
 void CountCaptures(int change) { g_captures.fetch_add(change, std::memory_order_relaxed); }
@@ -141,18 +132,16 @@ void NoteReplayed(const NodeCost& cost, CUstream stream) {
   if (cost.what == 0) return;  // an operator's last node is told of all of them
   if (cost.ns > t_untold_ns) Occupy(stream, cost.ns - t_untold_ns);
   t_untold_ns = 0;
-  if (const auto replay = Observer().replay; replay != nullptr) replay(cost.what);
+  Tell<&rfinject_virtual_observer::replay>(cost.what);
 }
 
 void NoteReplay() {
   t_untold_ns = 0;
-  if (const auto replay = Observer().replay; replay != nullptr) replay(0);
+  Tell<&rfinject_virtual_observer::replay>(uint64_t{0});
 }
 
 void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
                       void* const* arguments, CUstream stream) {
-  const auto tell = Observer().loaded_launch;
-  if (tell == nullptr) return;
   std::vector<uint64_t> words;
   const auto& parameters = function->info.parameters;
   for (size_t i = 0; arguments != nullptr && i < parameters.size(); ++i) {
@@ -167,7 +156,7 @@ void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned*
   launch.device = stream->context != nullptr ? stream->context->device : 0;
   launch.words = words.data();
   launch.word_count = words.size();
-  tell(&launch);
+  Tell<&rfinject_virtual_observer::loaded_launch>(&launch);
 }
 
 void SayOnce(const std::string& text) {
@@ -202,23 +191,24 @@ RFINJECT_DOOR void rfinject_virtual_gpu_start(const rfinject_virtual_board* give
   pthread_atfork(&LockForFork, &UnlockInParent, &RenewInChild);
 }
 
-RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_virtual_launch*)) {
-  g_observer.store(observer, std::memory_order_release);
+RFINJECT_DOOR int rfinject_virtual_gpu_observe(const rfinject_virtual_observer* observer) {
+  const Lock lock(StateLock());
+  for (auto& place : g_observers) {
+    const rfinject_virtual_observer* const taken = place.load(std::memory_order_relaxed);
+    if (taken == nullptr) place.store(observer, std::memory_order_release);
+    if (taken == nullptr || taken == observer) return 0;
+  }
+  return 1;
 }
 
-RFINJECT_DOOR void rfinject_virtual_gpu_observe_all(const rfinject_virtual_observer* observer) {
-  g_event_observer.store(observer, std::memory_order_release);
+RFINJECT_DOOR const rfinject_virtual_observer* rfinject_virtual_gpu_observer(int index) {
+  const auto place = static_cast<size_t>(index);
+  return place < g_observers.size() ? g_observers[place].load(std::memory_order_acquire) : nullptr;
 }
-
-RFINJECT_DOOR const rfinject_virtual_observer* rfinject_virtual_gpu_observer() { return &Observer(); }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_describe(double flop, double bytes) { t_work = {flop, bytes}; }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_hide(int hidden) { t_hidden = hidden != 0; }
-
-RFINJECT_DOOR void rfinject_virtual_gpu_trace(const rfinject_virtual_tool* tool) {
-  g_tool.store(tool, std::memory_order_release);
-}
 
 RFINJECT_DOOR const uint64_t* rfinject_virtual_gpu_thread_launches() { return &t_launches; }
 

@@ -20,6 +20,7 @@
 
 #include "virtual_gpu/driver/image.h"
 #include "virtual_gpu/success.h"
+#include "virtual_gpu/tell.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 // Before what other libraries call: the functions of virtual_gpu.h, and CUDA's.
@@ -123,17 +124,14 @@ struct Work {
 // Takes what was described on this thread since its last launch (rfinject_virtual_gpu_describe).
 Work TakeWork();
 
-// Tells the observer of such launches (rfinject_virtual_observer).
+// Tells the observers of such a launch.
 void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
                       void* const* arguments, CUstream stream);
 
-// Puts a launch on the stream, where it takes the time of an empty kernel, and tells the observer of it and of its
-// work (rfinject_virtual_gpu_observe).
+// Puts a launch on the stream, where it takes the time of an empty kernel, and tells the observers of it and of its
+// work.
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
                 CUstream stream);
-
-// Who is told of events (rfinject_virtual_gpu_observe_all).
-const rfinject_virtual_observer& Observer();
 
 // Whether what this thread calls is hidden (rfinject_virtual_gpu_hide).
 bool Hidden();
@@ -141,22 +139,18 @@ bool Hidden();
 // Counts a kernel that this thread launches or captures (rfinject_virtual_gpu_thread_launches).
 void CountLaunch();
 
-// The tool that is told of calls, or null (rfinject_virtual_gpu_trace).
-const rfinject_virtual_tool* Tool();
-
-// Does `body`, which is the call of `function`, and tells the tool of it.
+// Does `body`, which is the call of `function`, and tells the observers of it.
 template <typename Parameters, typename Body>
 CUresult Traced(const char* function, const Parameters& parameters, const char* kernel, Body body) {
-  const rfinject_virtual_tool* const tool = Tool();
-  if (tool == nullptr) return body();
+  if (Hidden()) return body();
   const rfinject_virtual_call call = {function, &parameters, kernel, Current()};
-  tool->enter(&call);
+  Tell<&rfinject_virtual_observer::enter>(&call);
   const CUresult result = body();
-  tool->exit(&call, static_cast<int>(result));
+  Tell<&rfinject_virtual_observer::exit>(&call, static_cast<int>(result));
   return result;
 }
 
-// Tells the tool of a node (rfinject_virtual_node).
+// Tells the observers of a node (rfinject_virtual_node).
 void TellNode(rfinject_virtual_node_event event, const void* graph, CUgraphNode node, CUgraphNode original = nullptr);
 
 // A kernel's name, grid and block are all that is known of it when it is launched; what it takes is told afterwards

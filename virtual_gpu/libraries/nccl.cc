@@ -18,6 +18,7 @@
 #include "virtual_gpu/libraries/launch.h"
 #include "virtual_gpu/libraries/peers.h"
 #include "virtual_gpu/libraries/reduce.h"
+#include "virtual_gpu/tell.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 using namespace rfinject::virtual_gpu;
@@ -185,7 +186,7 @@ void TellCollective(const Call& call, bool beside_sends) {
   collective.bytes = by_root ? call.bytes() * all : send > receive ? send : receive;
   const bool stays = call.pair() && call.root == call.rank();
   if (stays || (beside_sends && call.kind == Kind::kReceive)) collective.bytes = 0;
-  if (const auto tell = rfinject_virtual_gpu_observer()->collective; tell != nullptr) tell(&collective);
+  Tell<&rfinject_virtual_observer::collective>(&collective);
 }
 
 // The values of all calls, and then their kernels.

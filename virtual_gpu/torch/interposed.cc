@@ -18,6 +18,7 @@
 #include <atomic>
 
 #include "virtual_gpu/shared_lock.h"
+#include "virtual_gpu/tell.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 #define RFINJECT_TORCH extern "C" __attribute__((visibility("default")))
@@ -104,7 +105,7 @@ RFINJECT_TORCH void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* 
     if (bytes > 0) rfinject_virtual_gpu_clear(reinterpret_cast<uint64_t>(pointer), static_cast<size_t>(bytes));
     const rfinject_virtual_memory memory = {
         reinterpret_cast<uint64_t>(pointer), bytes, allocated, reserved, device >> 8, 0};
-    if (const auto tell = rfinject_virtual_gpu_observer()->memory; tell != nullptr) tell(&memory);
+    rfinject::virtual_gpu::Tell<&rfinject_virtual_observer::memory>(&memory);
   }
   auto* const own = g_report.Get();
   if (own != nullptr) own(pointer, bytes, allocated, reserved, device);
@@ -115,7 +116,7 @@ RFINJECT_TORCH void _ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE(int64_t 
                                                                         size_t reserved, uint16_t device) {
   if ((device & 0xff) == kCuda) {
     const rfinject_virtual_memory memory = {0, bytes, allocated, reserved, device >> 8, 1};
-    if (const auto tell = rfinject_virtual_gpu_observer()->memory; tell != nullptr) tell(&memory);
+    rfinject::virtual_gpu::Tell<&rfinject_virtual_observer::memory>(&memory);
   }
   auto* const own = g_report_full.Get();
   if (own != nullptr) own(bytes, allocated, reserved, device);
