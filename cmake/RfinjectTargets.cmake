@@ -27,9 +27,10 @@ if(RFINJECT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(rfinject_options INTERFACE -fno-sanitize=function)
 endif()
 
-# Clang only builds for its sanitizers; GCC decides which warnings are errors.
+# Clang builds for its sanitizers, and checks what collector/thread_annotations.h says of locks; GCC decides which other
+# warnings are errors.
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-  target_compile_options(rfinject_options INTERFACE -Wno-error)
+  target_compile_options(rfinject_options INTERFACE -Wno-error -Wthread-safety -Werror=thread-safety)
 endif()
 
 # Reading headers is a third of what a file of ours costs to compile and most of what a test costs, so each group of
@@ -56,6 +57,9 @@ if(RFINJECT_TESTS)
   add_library(rfinject_test_options INTERFACE)
   target_compile_options(rfinject_test_options INTERFACE -O0 -g1)
   target_link_libraries(rfinject_test_options INTERFACE rfinject_options GTest::gmock GTest::gtest)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    target_compile_options(rfinject_test_options INTERFACE -Wno-thread-safety)  # a test may know that it is alone
+  endif()
   file(CONFIGURE OUTPUT cmake/test_headers.cc CONTENT "int main() {}\n" @ONLY)
   # An executable's code is position-independent in another way than a library's, and the precompiled header must be
   # compiled in the same way.
