@@ -224,7 +224,9 @@ class Graphs(Measured):
                     found, found_flop, trace, _ = self.graphed(how, ids)
                     self.assertEqual({key: (launches.get(key), found.get(key)) for key in launches.keys() | found.keys()
                                       if launches.get(key) != found.get(key)}, {}, "without graphs and with them")
-                    self.assertEqual(found_flop, flop)
+                    # A range's FLOP are shared out in whole ones, so a layer can have one more or less.
+                    self.assertEqual({key: (flop[key], found_flop[key]) for key in flop.keys() | found_flop.keys()
+                                      if abs(flop[key] - found_flop[key]) > 1}, {}, "without graphs and with them")
                     self.assertEqual([one for one in trace.diagnostic_ids() if "graph" in one], [])
                     # Steps with graphs were timed, too.
                     self.assertTrue(any(step.get("gpu_busy_ns") for step in trace.steps[self.WARM_UP:]))
