@@ -183,16 +183,6 @@ class Estimator final : public Source {
     if (!stopped_.load(std::memory_order_relaxed)) kernels_.Note(launch.name);
   }
 
-  // Says where the program waits for the GPU first.
-  void OnCall(const rfinject_virtual_call& call) noexcept {
-    if (std::string_view(call.function) != "cuStreamSynchronize" || !recorder_.InWindow()) return;
-    std::array<char, 256> place;
-    const ProgramLineFunction line = g_program_line.load(std::memory_order_acquire);
-    if (line == nullptr || !line(place.data(), place.size()) || wait_reported_.exchange(true)) return;
-    recorder_.ReportDiagnostic(Severity::kInfo, "waits-for-gpu",
-                               std::string("the program waits for the GPU at ") + place.data());
-  }
-
   void OnReplay(uint64_t what) noexcept {
     if (!stopped_.load(std::memory_order_relaxed)) work_.OnReplay(what);
   }
@@ -328,7 +318,7 @@ class Estimator final : public Source {
   estimate::CompiledKernels compiled_{recorder_};
   estimate::UnknownOperators unknown_{recorder_};
   // What was said once already. Any thread exchanges it, so that one of them says it.
-  std::atomic<bool> virtual_gpu_reported_{false}, loaded_reported_{false}, wait_reported_{false};
+  std::atomic<bool> virtual_gpu_reported_{false}, loaded_reported_{false};
   // The ids of metrics that most runs do not need; 0: not defined yet. Any thread writes and reads them. Relaxed: the
   // recorder gives the same id for the same name, so two threads write the same.
   std::atomic<uint32_t> pcie_metric_{0}, nvlink_metric_{0};
@@ -360,7 +350,6 @@ constexpr rfinject_virtual_observer kObserver = {.launch = &Tell<&Estimator::OnL
                                                  .loaded_launch = &Tell<&Estimator::OnLoadedLaunch>,
                                                  .collective = &Tell<&Estimator::OnCollective>,
                                                  .memory = &Tell<&Estimator::OnMemory>,
-                                                 .enter = &Tell<&Estimator::OnCall>,
                                                  .place = &WritePlace};
 
 void ReportUnknownGpu(const std::string& name, Recorder& recorder) {

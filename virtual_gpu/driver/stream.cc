@@ -150,13 +150,11 @@ RFINJECT_CUDA cuStreamQuery(CUstream handle) {
   return stream->busy_until <= ClockNow() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 RFINJECT_CUDA cuStreamSynchronize(CUstream handle) {
-  return Traced("cuStreamSynchronize", cuStreamSynchronize_params{handle}, nullptr, [&] {
-    CUstream stream = RealStream(handle);
-    const Lock lock(StateLock());
-    if (Spoil(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    WaitUntil(stream->busy_until);
-    return CUDA_SUCCESS;
-  });
+  CUstream stream = RealStream(handle);
+  const Lock lock(StateLock());
+  if (Spoil(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  WaitUntil(stream->busy_until);
+  return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuCtxSynchronize() {
   if (SpoilCaptures()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
