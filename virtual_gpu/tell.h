@@ -10,6 +10,15 @@
 
 namespace rfinject::virtual_gpu {
 
+// Whether any observer has that member, for events whose description takes work.
+template <auto member>
+bool Wanted() {
+  for (int i = 0; const rfinject_virtual_observer* observer = rfinject_virtual_gpu_observer(i); ++i) {
+    if (observer->*member != nullptr) return true;
+  }
+  return false;
+}
+
 // Calls that member of every observer that has one, in the order in which they came.
 template <auto member, typename... Event>
 void Tell(Event... event) {

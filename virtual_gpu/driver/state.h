@@ -142,7 +142,7 @@ void CountLaunch();
 // Does `body`, which is the call of `function`, and tells the observers of it.
 template <typename Parameters, typename Body>
 CUresult Traced(const char* function, const Parameters& parameters, const char* kernel, Body body) {
-  if (Hidden()) return body();
+  if (Hidden() || !Wanted<&rfinject_virtual_observer::enter>()) return body();
   const rfinject_virtual_call call = {function, &parameters, kernel, Current()};
   Tell<&rfinject_virtual_observer::enter>(&call);
   const CUresult result = body();
