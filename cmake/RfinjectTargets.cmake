@@ -76,13 +76,14 @@ function(rfinject_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${RFINJECT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
-# rfinject_test(NAME [ISOLATED] [SINGLE_THREAD] SOURCES… LIBRARIES …): a GoogleTest program beside the code that it tests;
+# rfinject_test(NAME [ISOLATED [TOGETHER SUITE…]] [SINGLE_THREAD] SOURCES… LIBRARIES …): a GoogleTest program beside the code that it tests;
 # the target PART_tests builds all of a part (cli_tests). One process runs all of its tests.
 #   ISOLATED       one process a test: for tests that leave something behind in their process (an environment variable, a
 #                  library that is loaded, a thread) or end it
+#   TOGETHER       suites of such a program whose tests leave nothing behind; each suite has a process
 #   SINGLE_THREAD  it has one thread, about which the thread sanitizer can say nothing, so it is not built there
 function(rfinject_test name)
-  cmake_parse_arguments(arg "ISOLATED;SINGLE_THREAD" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "ISOLATED;SINGLE_THREAD" "" "SOURCES;LIBRARIES;TOGETHER" ${ARGN})
   if(NOT RFINJECT_TESTS OR (arg_SINGLE_THREAD AND RFINJECT_SANITIZE STREQUAL thread))
     return()
   endif()
@@ -95,7 +96,17 @@ function(rfinject_test name)
   if(part IN_LIST RFINJECT_TESTED_ELSEWHERE)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   elseif(arg_ISOLATED)
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120 LABELS no_torch)
+    set(alone)
+    foreach(suite IN LISTS arg_TOGETHER)
+      add_test(NAME ${name}.${suite} COMMAND ${name} --gtest_filter=${suite}.*)
+      set_tests_properties(${name}.${suite} PROPERTIES TIMEOUT 300 COST 15 LABELS no_torch)
+      list(APPEND alone ${suite}.*)
+    endforeach()
+    if(alone)
+      list(JOIN alone : alone)
+      set(alone TEST_FILTER "-${alone}")
+    endif()
+    gtest_discover_tests(${name} ${alone} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120 LABELS no_torch)
   else()
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS no_torch)

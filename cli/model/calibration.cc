@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "cli/model/expected.h"
 #include "gpus/calibration_table.h"
@@ -15,12 +16,6 @@ namespace {
 
 constexpr std::string_view kHeader = "gpu,family,parameter,value";
 constexpr std::string_view kAnyGpu = "*";
-
-std::string Key(std::string_view gpu, std::string_view family, std::string_view parameter) {
-  std::string key(gpu);
-  key.append(",").append(family).append(",").append(parameter);
-  return key;
-}
 
 std::string_view TakeField(std::string_view& line) {
   const size_t end = line.find(',');
@@ -104,7 +99,7 @@ std::optional<Calibration> Calibration::Parse(std::string_view csv, std::string&
 
 bool Calibration::AddOwn(std::string_view csv, std::string& error) {
   constexpr size_t kMostSource = 400;  // bytes
-  Calibration sum = *this;
+  std::vector<Line> lines;             // what is taken once all of them are good
   const bool good = ForEachLine(csv, error, [&](const Line& line, std::string& why) {
     const Gpu* gpu = FindGpu(line.gpu);
     const std::optional<Bounds> bounds = BoundsOf(line.family, line.parameter);
@@ -115,16 +110,20 @@ bool Calibration::AddOwn(std::string_view csv, std::string& error) {
     } else if (line.value < bounds->least || line.value > bounds->most) {
       why = "has a value that no GPU has";
     } else {
-      sum.Set(gpu->name, line.family, line.parameter, line.value);
-      std::string_view rest = line.rest;
-      TakeField(rest), TakeField(rest);  // unit, rows
-      if (rest.size() > kMostSource) rest = rest.substr(0, kMostSource);
-      sum.own_sources_[std::string(gpu->name)] = rest.empty() ? "an own file" : rest;
+      lines.push_back(line);
+      lines.back().gpu = gpu->name;
     }
     return why.empty();
   });
-  if (good) *this = std::move(sum);
-  return good;
+  if (!good) return false;
+  for (const Line& line : lines) {
+    Set(line.gpu, line.family, line.parameter, line.value);
+    std::string_view rest = line.rest;
+    TakeField(rest), TakeField(rest);  // unit, rows
+    if (rest.size() > kMostSource) rest = rest.substr(0, kMostSource);
+    own_sources_[std::string(line.gpu)] = rest.empty() ? "an own file" : rest;
+  }
+  return true;
 }
 
 std::string_view Calibration::OwnSource(std::string_view gpu) const {
@@ -134,8 +133,12 @@ std::string_view Calibration::OwnSource(std::string_view gpu) const {
 
 std::optional<double> Calibration::Own(std::string_view gpu, std::string_view family,
                                        std::string_view parameter) const {
-  const auto found = values_.find(Key(gpu, family, parameter));
-  if (found == values_.end()) return std::nullopt;
+  const auto families = values_.find(gpu);
+  if (families == values_.end()) return std::nullopt;
+  const auto parameters = families->second.find(family);
+  if (parameters == families->second.end()) return std::nullopt;
+  const auto found = parameters->second.find(parameter);
+  if (found == parameters->second.end()) return std::nullopt;
   return found->second;
 }
 
@@ -146,7 +149,7 @@ std::optional<double> Calibration::Get(std::string_view gpu, std::string_view fa
 }
 
 void Calibration::Set(std::string_view gpu, std::string_view family, std::string_view parameter, double value) {
-  values_[Key(gpu, family, parameter)] = value;
+  values_[std::string(gpu)][std::string(family)][std::string(parameter)] = value;
 }
 
 }  // namespace rfinject::cli

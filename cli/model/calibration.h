@@ -46,8 +46,10 @@ class Calibration {
   void Set(std::string_view gpu, std::string_view family, std::string_view parameter, double value);
 
  private:
-  std::map<std::string, double, std::less<>> values_;            // by "gpu,family,parameter"
-  std::map<std::string, std::string, std::less<>> own_sources_;  // by GPU
+  template <typename Value>
+  using ByName = std::map<std::string, Value, std::less<>>;
+  ByName<ByName<ByName<double>>> values_;  // by GPU, family and parameter
+  ByName<std::string> own_sources_;        // by GPU
 };
 
 }  // namespace rfinject::cli

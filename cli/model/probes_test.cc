@@ -82,10 +82,11 @@ TEST(FitToProbes, TakesTheMeanOfAllConvolutionsWhereNoneIsWinograds) {
     for (const Probe& probe : probes) seconds.push_back(shipped.Of(probe.op).ideal_s);
     Calibration own = Calibration::Shipped();
     Put(gpu, FitToProbes(gpu, own, probes, seconds), &own);
+    const ExpectedTimes fitted(gpu, own);
     std::map<Pass, double> error;
     for (size_t i = 0; i < probes.size(); ++i) {
       if (probes[i].op.kind != OperatorKind::kConvolution || probes[i].op.precision != Precision::kFp32) continue;
-      const ExpectedTime time = ExpectedTimes(gpu, own).Of(probes[i].op);
+      const ExpectedTime time = fitted.Of(probes[i].op);
       EXPECT_FALSE(time.winograd) << probes[i].title;
       EXPECT_NEAR(time.expected_s / seconds[i], 1, 0.35) << probes[i].title;
       error[probes[i].op.pass] += std::log(time.expected_s / seconds[i]);
@@ -101,9 +102,10 @@ TEST(FitToProbes, SaysThatTheFamiliesAreTheGpusOwn) {
   const std::vector<double> seconds = TimesBy(gpu, Calibration::Shipped(), probes);
   Calibration own = Calibration::Shipped();
   Put(gpu, FitToProbes(gpu, own, probes, seconds), &own);
+  const ExpectedTimes before(gpu, Calibration::Shipped()), after(gpu, own);
   for (const Probe& probe : probes) {
-    EXPECT_EQ(ExpectedTimes(gpu, Calibration::Shipped()).Of(probe.op).calibrated, Calibrated::kFamily);
-    EXPECT_EQ(ExpectedTimes(gpu, own).Of(probe.op).calibrated, Calibrated::kGpu) << probe.title;
+    EXPECT_EQ(before.Of(probe.op).calibrated, Calibrated::kFamily);
+    EXPECT_EQ(after.Of(probe.op).calibrated, Calibrated::kGpu) << probe.title;
   }
 }
 

@@ -15,6 +15,14 @@
 namespace rfinject::arming {
 namespace {
 
+// Under a sanitizer fewer runs of the same kind are looked at. The statistics are judged without one, by the same
+// test.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSlow = true;
+#else
+constexpr bool kSlow = false;
+#endif
+
 using R = GroupRole;
 const std::vector<GroupRole> kGa100 = {R::kHardware, R::kHardware, R::kOnce, R::kGuard, R::kGuard};
 
@@ -79,26 +87,25 @@ TEST(Schedule, NothingDuringWarmUpThenEveryGroupOnceInHalfOfTheSteps) {
 TEST(Schedule, NoRhythmOfTheProgramMeetsTheArmedStepsAtOnePlaceOnly) {
   const Schedule schedule({}, kGa100);
   constexpr size_t kNumbers = 1 + 5;  // of times, and of each group
-  for (const uint64_t period : {2, 4, 5, 10, 16, 20, 25, 50, 100}) {
-    for (const uint32_t level : {0u, 1u, 4u}) {
-      std::vector<std::vector<double>> met(kNumbers, std::vector<double>(period));
-      std::vector<double> all(kNumbers);
-      for (uint64_t step = schedule.burst_end(); step < 2'000'000; ++step) {
-        const Decision decision = schedule.At(step, level);
-        if (decision.action == Action::kNone) continue;
-        const size_t which = decision.action == Action::kTimes ? 0 : 1 + decision.group;
-        ++met[which][step % period];
-        ++all[which];
-      }
+  for (const uint32_t level : {0u, 1u, 4u}) {
+    std::vector<std::vector<uint64_t>> armed(kNumbers);
+    for (uint64_t step = schedule.burst_end(); step < 2'000'000; ++step) {
+      const Decision decision = schedule.At(step, level);
+      if (decision.action == Action::kNone) continue;
+      armed[decision.action == Action::kTimes ? 0 : 1 + decision.group].push_back(step);
+    }
+    for (const uint64_t period : {2, 4, 5, 10, 16, 20, 25, 50, 100}) {
       for (size_t which = 0; which < kNumbers; ++which) {
         // Pearson's chi-squared: period - 1 degrees of freedom, and six standard deviations above their mean.
-        const double expected = all[which] / static_cast<double>(period);
+        std::vector<double> met(period);
+        for (const uint64_t step : armed[which]) ++met[step % period];
+        const double expected = static_cast<double>(armed[which].size()) / static_cast<double>(period);
         double squares = 0;
-        for (const double count : met[which]) squares += (count - expected) * (count - expected) / expected;
+        for (const double count : met) squares += (count - expected) * (count - expected) / expected;
         const auto degrees = static_cast<double>(period - 1);
         EXPECT_LT(squares, degrees + 6 * std::sqrt(2 * degrees))
             << "period " << period << ", level " << level << ", of " << which;
-        EXPECT_GT(all[which], 100) << "level " << level << ", of " << which;
+        EXPECT_GT(armed[which].size(), 100u) << "level " << level << ", of " << which;
       }
     }
   }
@@ -231,7 +238,7 @@ TEST(Schedule, AWindowIsSampledUpToItsEnds) {
   options.warm_up_steps = 2;
   for (const uint64_t window : {50u, 100u, 400u}) {
     options.window_steps = window;
-    for (options.seed = 1; options.seed <= 10; ++options.seed) {
+    for (options.seed = 1; options.seed <= (kSlow ? 2 : 10); ++options.seed) {
       const Schedule schedule(options, roles);
       std::vector<uint64_t> sampled;
       for (uint64_t step = 0; step < schedule.burst_end(); ++step) {
@@ -513,7 +520,7 @@ TEST(Simulation, IntervalsCoverAndAtMostOnePercentIsArmed) {
 TEST(Simulation, StoppingDoesNotSpoilTheCoverageOfASingleKernel) {
   for (double spread : {0.01, 0.02, 0.03, 0.06}) {
     uint64_t intervals = 0, covering = 0;
-    for (uint64_t seed = 1; seed <= 800; ++seed) {
+    for (uint64_t seed = 1; seed <= (kSlow ? 80 : 800); ++seed) {
       JobOptions job;
       job.seed = seed;
       job.kernels = 1;
@@ -524,8 +531,10 @@ TEST(Simulation, StoppingDoesNotSpoilTheCoverageOfASingleKernel) {
       intervals += result.bytes_intervals;
       covering += result.bytes_covering;
     }
-    // 800 runs: the binomial's standard deviation is 0.8 %.
-    EXPECT_GE(static_cast<double>(covering), 0.92 * static_cast<double>(intervals)) << "spread " << spread;
+    // The binomial's standard deviation is 0.8 % in 800 runs and 2.4 % in 80: about four and five of them are
+    // allowed.
+    EXPECT_GE(static_cast<double>(covering), (kSlow ? 0.83 : 0.92) * static_cast<double>(intervals))
+        << "spread " << spread;
   }
 }
 

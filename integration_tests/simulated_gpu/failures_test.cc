@@ -60,6 +60,7 @@ bool NeedsTwoDevices(const std::string& call) {
 class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
  protected:
   using SimulatedGpu::SimulatedGpu;
+  void ShareThePlanning();
   void FailEachWay();
 };
 
@@ -72,14 +73,24 @@ class FailingLegacy : public Failing {
 
 TEST_P(FailingLegacy, TheProgramDoesNotNotice) { FailEachWay(); }
 
-void Failing::FailEachWay() {
-  // The libraries that plan are opened once, before the forks, and not in each child. A simulated CUPTI that is older
-  // has a Perfworks of its own, for which the source would take the newer one.
-  for (const char* library : {"/libnvperf_host.so", "/libcupti.so.13"}) {
-    if (!newest_cupti()) break;
-    ASSERT_NE(dlopen((std::string(SIM_REAL_CUPTI_FOLDER) + library).c_str(), RTLD_NOW | RTLD_LOCAL), nullptr)
-        << dlerror();
+// The libraries that plan are opened, and what they answer is shared, before the forks: not in each child. So all
+// tests of a suite are run by one process, in which nothing but this happens.
+void Failing::ShareThePlanning() {
+  driver_.sim_share_answers_();
+  // A simulated CUPTI that is older has a Perfworks of its own, which must be found before the real one.
+  std::vector<std::string> libraries = {SIM_REAL_CUPTI_FOLDER "/libnvperf_host.so"};
+  if (newest_cupti()) {
+    libraries.push_back(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13");
+  } else {
+    libraries.insert(libraries.begin(), SIM_FOLDER "/cupti124/libnvperf_host.so");
   }
+  for (const std::string& library : libraries) {
+    ASSERT_NE(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL), nullptr) << dlerror();
+  }
+}
+
+void Failing::FailEachWay() {
+  ASSERT_NO_FATAL_FAILURE(ShareThePlanning());
   const bool perfworks = std::string(GetParam()).rfind("NVPW_", 0) == 0;
   for (int code : perfworks ? std::span<const int>(kPerfworksCodes) : std::span<const int>(kCodes)) {
     for (int every : {0, 1}) {

@@ -220,17 +220,6 @@ const SimRange* RangeOf(const uint8_t* image, size_t index) {
   memcpy(static_cast<void*>(&range), image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
   return range;
 }
-
-// The real CUPTI's host functions.
-template <typename Params>
-CUptiResult Forward(const char* name, Params* params) {
-  static void* real = [] {
-    sim::RealLibrary("libnvperf_host.so");  // which it needs
-    return sim::RealLibrary("libcupti.so.13");
-  }();
-  return sim::CallReal(real, name, params, CUPTI_ERROR_NOT_INITIALIZED);
-}
-
 #endif
 
 }  // namespace
@@ -247,17 +236,6 @@ bool SimRangeSessionIsEnabled() {
   }
   return false;
 }
-#ifndef SIM_CUPTI_LEGACY
-CUptiResult SimPassesOf(CUpti_Profiler_Host_GetNumOfPasses_Params* params) {
-  return Forward("cuptiProfilerHostGetNumOfPasses", params);
-}
-#endif
-
-#define SIM_FORWARD(name, type)             \
-  CUptiResult CUPTIAPI name(type* params) { \
-    SIM_PARAMS(#name, type);                \
-    return Forward(#name, params);          \
-  }
 
 extern "C" {
 
@@ -404,22 +382,6 @@ CUptiResult CUPTIAPI cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCount
 }
 
 #ifndef SIM_CUPTI_LEGACY  // CUPTI before 12.6 has none of what follows
-CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params* params) {
-  SIM_PARAMS("cuptiProfilerHostInitialize", CUpti_Profiler_Host_Initialize_Params);
-  // The simulated device's image means nothing to the real library.
-  CUpti_Profiler_Host_Initialize_Params copy = *params;
-  copy.pCounterAvailabilityImage = nullptr;
-  CUptiResult result = Forward("cuptiProfilerHostInitialize", &copy);
-  params->pHostObject = copy.pHostObject;
-  return result;
-}
-SIM_FORWARD(cuptiProfilerHostDeinitialize, CUpti_Profiler_Host_Deinitialize_Params)
-SIM_FORWARD(cuptiProfilerHostGetBaseMetrics, CUpti_Profiler_Host_GetBaseMetrics_Params)
-SIM_FORWARD(cuptiProfilerHostConfigAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params)
-SIM_FORWARD(cuptiProfilerHostGetConfigImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params)
-SIM_FORWARD(cuptiProfilerHostGetConfigImage, CUpti_Profiler_Host_GetConfigImage_Params)
-SIM_FORWARD(cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses_Params)
-
 CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
   SIM_PARAMS("cuptiProfilerHostEvaluateToGpuValues", CUpti_Profiler_Host_EvaluateToGpuValues_Params);
   if (SimPmOwns(params->pCounterDataImage, params->counterDataImageSize)) return SimPmEvaluate(params);
@@ -491,7 +453,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_P
   CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
   passes.configImageSize = params->configSize;
   passes.pConfigImage = const_cast<uint8_t*>(params->pConfig);
-  if (Forward("cuptiProfilerHostGetNumOfPasses", &passes) != CUPTI_SUCCESS || passes.numOfPasses != 1) {
+  if (SimPassesOf(&passes) != CUPTI_SUCCESS || passes.numOfPasses != 1) {
     sim::Violation("SetConfig", "the configuration needs more than one pass");
   }
   session->image = params->pCounterDataImage;

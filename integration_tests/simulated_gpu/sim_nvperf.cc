@@ -6,14 +6,19 @@
 #include <nvperf_host.h>
 #include <nvperf_target.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include "integration_tests/simulated_gpu/sim_answers.h"
 #include "integration_tests/simulated_gpu/sim_checks.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 
@@ -23,11 +28,17 @@ using Request = std::tuple<size_t, uint8_t, uint8_t, uint16_t>;
 
 enum class Stage { kCreated, kGroup, kAdded, kClosed, kGenerated };
 
+// A caller's configuration points to one of these.
+struct Config {
+  Stage stage = Stage::kCreated;
+  sim::Asked<NVPA_RawMetricsConfig, NVPA_Status> asked;
+};
+
 struct World {
   std::mutex mutex;
   bool initialised = false;
   std::map<Request, std::string> names;  // of metrics, by what they were converted to
-  std::map<const void*, Stage> configs;
+  std::map<const void*, std::unique_ptr<Config>> configs;
   const uint8_t* device_image = nullptr;
 };
 World& W() {
@@ -51,16 +62,27 @@ Request KeyOf(const NVPW_MetricEvalRequest& request) {
   return {request.metricIndex, request.metricType, request.rollupOp, request.submetric};
 }
 
-// Moves a configuration from one stage to the next.
-bool Advance(const char* function, const void* config, Stage from, Stage to) {
+// The configuration that a caller means, moved from one stage to the next; null, and a violation, where that cannot
+// be.
+Config* Advance(const char* function, const void* object, Stage from, Stage to) {
   std::lock_guard lock(W().mutex);
-  auto at = W().configs.find(config);
-  if (at == W().configs.end() || at->second != from) {
+  auto at = W().configs.find(object);
+  if (at == W().configs.end() || at->second->stage != from) {
     sim::Violation(function, "out of order");
-    return false;
+    return nullptr;
   }
-  at->second = to;
-  return true;
+  at->second->stage = to;
+  return at->second.get();
+}
+
+// Asks the real library to do what has no answer but its status.
+template <typename Params>
+NVPA_Status Do(Config* config, const char* name, size_t size) {
+  return config->asked.Ask(name, [name, size](NVPA_RawMetricsConfig** real, std::string*) {
+    Params params = {size};
+    params.pRawMetricsConfig = *real;
+    return Forward(name, &params);
+  });
 }
 
 }  // namespace
@@ -186,23 +208,41 @@ NVPA_Status NVPW_CUDA_RawMetricsConfig_Create_V2(NVPW_CUDA_RawMetricsConfig_Crea
   SIM_PARAMS(NVPW_CUDA_RawMetricsConfig_Create_V2);
   SIM_CHECK("RawMetricsConfig_Create", params->activityKind == NVPA_ACTIVITY_KIND_PROFILER,
             NVPA_STATUS_INVALID_ARGUMENT);
-  NVPW_CUDA_RawMetricsConfig_Create_V2_Params copy = *params;
-  copy.pCounterAvailabilityImage = nullptr;
-  NVPA_Status status = Forward("NVPW_CUDA_RawMetricsConfig_Create_V2", &copy);
-  params->pRawMetricsConfig = copy.pRawMetricsConfig;
+  auto config = std::make_unique<Config>();
+  const std::string chip = params->pChipName;
+  const NVPA_Status status = config->asked.Ask("new " + chip, [chip](NVPA_RawMetricsConfig** real, std::string*) {
+    NVPW_CUDA_RawMetricsConfig_Create_V2_Params create = {NVPW_CUDA_RawMetricsConfig_Create_V2_Params_STRUCT_SIZE};
+    create.activityKind = NVPA_ACTIVITY_KIND_PROFILER;
+    create.pChipName = chip.c_str();
+    const NVPA_Status result = Forward("NVPW_CUDA_RawMetricsConfig_Create_V2", &create);
+    *real = create.pRawMetricsConfig;
+    return result;
+  });
+  if (status != NVPA_STATUS_SUCCESS) return status;
   std::lock_guard lock(W().mutex);
-  if (status == NVPA_STATUS_SUCCESS) W().configs[copy.pRawMetricsConfig] = Stage::kCreated;
+  params->pRawMetricsConfig = reinterpret_cast<NVPA_RawMetricsConfig*>(config.get());
+  W().configs[config.get()] = std::move(config);
   return status;
 }
 
 NVPA_Status NVPW_RawMetricsConfig_Destroy(NVPW_RawMetricsConfig_Destroy_Params* params) {
   // Freed even when told to fail: what the test looks for is that it was called.
+  std::unique_ptr<Config> config;
   if (params != nullptr) {
     std::lock_guard lock(W().mutex);
-    if (W().configs.erase(params->pRawMetricsConfig) == 0) sim::Violation("RawMetricsConfig_Destroy", "not created");
+    auto node = W().configs.extract(params->pRawMetricsConfig);
+    if (node.empty()) {
+      sim::Violation("RawMetricsConfig_Destroy", "not created");
+    } else {
+      config = std::move(node.mapped());
+    }
   }
   SIM_PARAMS(NVPW_RawMetricsConfig_Destroy);
-  return Forward("NVPW_RawMetricsConfig_Destroy", params);
+  if (config == nullptr) return NVPA_STATUS_INVALID_ARGUMENT;
+  if (config->asked.MadeReal() == nullptr) return NVPA_STATUS_SUCCESS;
+  NVPW_RawMetricsConfig_Destroy_Params destroy = {NVPW_RawMetricsConfig_Destroy_Params_STRUCT_SIZE};
+  destroy.pRawMetricsConfig = config->asked.MadeReal();
+  return Forward("NVPW_RawMetricsConfig_Destroy", &destroy);
 }
 
 NVPA_Status NVPW_RawMetricsConfig_SetCounterAvailability(
@@ -210,23 +250,92 @@ NVPA_Status NVPW_RawMetricsConfig_SetCounterAvailability(
   SIM_PARAMS(NVPW_RawMetricsConfig_SetCounterAvailability);
   SIM_CHECK("SetCounterAvailability", params->pCounterAvailabilityImage != nullptr, NVPA_STATUS_INVALID_ARGUMENT);
   // Before any counter is scheduled.
-  return Advance("SetCounterAvailability", params->pRawMetricsConfig, Stage::kCreated, Stage::kCreated)
+  return Advance("SetCounterAvailability", params->pRawMetricsConfig, Stage::kCreated, Stage::kCreated) != nullptr
              ? NVPA_STATUS_SUCCESS
              : NVPA_STATUS_INVALID_ARGUMENT;
 }
 
-#define SIM_STAGE(name, from, to)                                                                                \
-  NVPA_Status name(name##_Params* params) {                                                                      \
-    SIM_PARAMS(name);                                                                                            \
-    if (!Advance(#name, params->pRawMetricsConfig, Stage::from, Stage::to)) return NVPA_STATUS_INVALID_ARGUMENT; \
-    return Forward(#name, params);                                                                               \
+// Sets `config`, whose stage must be the one, and becomes the other.
+#define SIM_STAGE(name, from, to)                                                           \
+  SIM_PARAMS(name);                                                                         \
+  Config* const config = Advance(#name, params->pRawMetricsConfig, Stage::from, Stage::to); \
+  if (config == nullptr) return NVPA_STATUS_INVALID_ARGUMENT
+#define SIM_DO(name, from, to)                                          \
+  NVPA_Status name(name##_Params* params) {                             \
+    SIM_STAGE(name, from, to);                                          \
+    return Do<name##_Params>(config, #name, name##_Params_STRUCT_SIZE); \
   }
-SIM_STAGE(NVPW_RawMetricsConfig_BeginPassGroup, kCreated, kGroup)
-SIM_STAGE(NVPW_RawMetricsConfig_AddMetrics, kGroup, kAdded)
-SIM_STAGE(NVPW_RawMetricsConfig_EndPassGroup, kAdded, kClosed)
-SIM_STAGE(NVPW_RawMetricsConfig_GenerateConfigImage, kClosed, kGenerated)
-SIM_STAGE(NVPW_RawMetricsConfig_GetConfigImage, kGenerated, kGenerated)
-SIM_STAGE(NVPW_RawMetricsConfig_GetNumPasses, kGenerated, kGenerated)
+SIM_DO(NVPW_RawMetricsConfig_BeginPassGroup, kCreated, kGroup)
+SIM_DO(NVPW_RawMetricsConfig_EndPassGroup, kAdded, kClosed)
+SIM_DO(NVPW_RawMetricsConfig_GenerateConfigImage, kClosed, kGenerated)
+
+NVPA_Status NVPW_RawMetricsConfig_AddMetrics(NVPW_RawMetricsConfig_AddMetrics_Params* params) {
+  SIM_STAGE(NVPW_RawMetricsConfig_AddMetrics, kGroup, kAdded);
+  std::string text = "add";
+  std::vector<std::pair<std::string, NVPA_RawMetricRequest>> requests;
+  for (size_t i = 0; i < params->numMetricRequests; ++i) {
+    const NVPA_RawMetricRequest& request = params->pRawMetricRequests[i];
+    SIM_CHECK("AddMetrics", request.structSize == NVPA_RAW_METRIC_REQUEST_STRUCT_SIZE && request.pPriv == nullptr,
+              NVPA_STATUS_INVALID_ARGUMENT);
+    requests.emplace_back(request.pMetricName, request);
+    text += std::string(" ") + request.pMetricName + sim::Bytes(request.isolated) + sim::Bytes(request.keepInstances);
+  }
+  return config->asked.Ask(text, [requests](NVPA_RawMetricsConfig** real, std::string*) {
+    std::vector<NVPA_RawMetricRequest> copies;
+    for (const auto& [name, request] : requests) {
+      copies.push_back(request);
+      copies.back().pMetricName = name.c_str();
+    }
+    NVPW_RawMetricsConfig_AddMetrics_Params add = {NVPW_RawMetricsConfig_AddMetrics_Params_STRUCT_SIZE};
+    add.pRawMetricsConfig = *real;
+    add.pRawMetricRequests = copies.data();
+    add.numMetricRequests = copies.size();
+    return Forward("NVPW_RawMetricsConfig_AddMetrics", &add);
+  });
+}
+
+NVPA_Status NVPW_RawMetricsConfig_GetConfigImage(NVPW_RawMetricsConfig_GetConfigImage_Params* params) {
+  SIM_STAGE(NVPW_RawMetricsConfig_GetConfigImage, kGenerated, kGenerated);
+  const size_t size = params->pBuffer != nullptr ? params->bytesAllocated : 0;
+  std::string image;
+  const NVPA_Status status = config->asked.Ask(
+      "image " + std::to_string(size),
+      [size](NVPA_RawMetricsConfig** real, std::string* answer) {
+        std::string buffer(size, '\0');
+        NVPW_RawMetricsConfig_GetConfigImage_Params get = {NVPW_RawMetricsConfig_GetConfigImage_Params_STRUCT_SIZE};
+        get.pRawMetricsConfig = *real;
+        get.bytesAllocated = size;
+        get.pBuffer = size != 0 ? reinterpret_cast<uint8_t*>(buffer.data()) : nullptr;
+        const NVPA_Status result = Forward("NVPW_RawMetricsConfig_GetConfigImage", &get);
+        *answer = sim::Bytes(get.bytesCopied) + buffer;
+        return result;
+      },
+      &image);
+  sim::FromBytes(image.substr(0, sizeof params->bytesCopied), &params->bytesCopied);
+  if (size != 0) memcpy(params->pBuffer, image.data() + sizeof params->bytesCopied, size);
+  return status;
+}
+
+NVPA_Status NVPW_RawMetricsConfig_GetNumPasses(NVPW_RawMetricsConfig_GetNumPasses_Params* params) {
+  SIM_STAGE(NVPW_RawMetricsConfig_GetNumPasses, kGenerated, kGenerated);
+  using Passes = std::array<size_t, 2>;  // pipelined, isolated
+  std::string passes;
+  const NVPA_Status status = config->asked.Ask(
+      "passes",
+      [](NVPA_RawMetricsConfig** real, std::string* answer) {
+        NVPW_RawMetricsConfig_GetNumPasses_Params get = {NVPW_RawMetricsConfig_GetNumPasses_Params_STRUCT_SIZE};
+        get.pRawMetricsConfig = *real;
+        const NVPA_Status result = Forward("NVPW_RawMetricsConfig_GetNumPasses", &get);
+        *answer = sim::Bytes(Passes{get.numPipelinedPasses, get.numIsolatedPasses});
+        return result;
+      },
+      &passes);
+  Passes numbers = {params->numPipelinedPasses, params->numIsolatedPasses};
+  sim::FromBytes(passes, &numbers);
+  params->numPipelinedPasses = numbers[0];
+  params->numIsolatedPasses = numbers[1];
+  return status;
+}
 
 SIM_FORWARD_CHIP(NVPW_CUDA_CounterDataBuilder_Create, pCounterDataBuilder)
 SIM_FORWARD(NVPW_CounterDataBuilder_Destroy)

@@ -131,6 +131,13 @@ int sim_device_of(CUcontext context);
 
 // The simulated clock of the GPU, ns; advances with each kernel.
 uint64_t sim_clock(void);
+
+// From now on, what the real libraries answer is kept for this process and those that it forks, of which one may run
+// at a time (sim_answers.h).
+void sim_share_answers(void);
+// The answer to a question, valid to the end of the process; null when it is not kept.
+const void* sim_answer(const void* question, size_t size, size_t* answer_size);
+void sim_keep_answer(const void* question, size_t size, const void* answer, size_t answer_size);
 }
 
 #endif  // RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIMULATOR_H_
