@@ -9,7 +9,7 @@ import sys
 import unittest
 
 from program_run import PROGRAMS, PYTHON, Run
-from virtual_gpu_test import LIBRARIES, why_no_virtual_gpu
+from virtual_gpu_test import FORKED_RANKS, LIBRARIES, why_no_virtual_gpu
 
 # How far a loss may be from the CPU's, as a part of it. Operators of halves differ by device in what they round.
 DEFAULT_TOLERANCE = 1e-4
@@ -67,7 +67,7 @@ class Values(unittest.TestCase):
         self.assertEqual(run.err.count("reads results"), 2, run.err)
 
     def test_ranks_add_up_large_tensors(self):
-        run = self.run_program("forked_ranks.py", 2, PROGRAMS / "large_collective.py", how=Run.in_child,
+        run = self.run_program(FORKED_RANKS, 2, PROGRAMS / "large_collective.py", how=Run.in_child,
                                options=("--values", "all", "--virtual-gpus", "2"))
         self.assertEqual(run.out.count("reduced True"), 2, run.out)
         self.assertNotIn("not computed", run.err)

@@ -31,6 +31,7 @@ from program_run import COMPILING, PROGRAMS, PYTHON, RFINJECT, Run  # noqa: E402
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
 BOARDS = ("V100-SXM2-16GB", "A100-SXM4-80GB", "H100-SXM5-80GB")
+FORKED_RANKS = pathlib.Path(__file__).resolve().parents[1] / "forked_ranks.py"
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 # 2 per multiply-add of ResNet-18's convolutions and its linear layer, an image of 224 x 224; the backward lacks the
@@ -324,7 +325,7 @@ class VirtualGpu(unittest.TestCase):
     def test_an_all_reduce_takes_its_bytes_over_the_link(self):
         for gpu, link in (("A100-SXM4-80GB", "nvlink"), ("T4", "pcie")):
             with self.subTest(gpu=gpu):
-                run = self.run_in_child("forked_ranks.py", 2, PROGRAMS / "ddp.py", gpu=gpu, options=("--virtual-gpus", "2"))
+                run = self.run_in_child(FORKED_RANKS, 2, PROGRAMS / "ddp.py", gpu=gpu, options=("--virtual-gpus", "2"))
                 self.assertEqual(run.out.count("ddp ok"), 2, run.err)
                 rows = [row for row in run.report("kernel")["rows"]
                         if row["op"] == "nccl:all_reduce" and row["signature"] == f"{64 << 20} B, 2 ranks"]
@@ -537,7 +538,7 @@ class VirtualGpu(unittest.TestCase):
         self.assertEqual(run.report("op")["process_count"], 4)
 
     def test_a_rank_that_is_gone_is_named(self):
-        run = self.run_in_child("forked_ranks.py", 2, PROGRAMS / "rank_gone.py", options=("--virtual-gpus", "2"))
+        run = self.run_in_child(FORKED_RANKS, 2, PROGRAMS / "rank_gone.py", options=("--virtual-gpus", "2"))
         self.assertIn("gone ok", run.out)
         self.assertIn("AllReduce: rank 1 is gone", run.err)
 

@@ -7,7 +7,7 @@ import pathlib
 import runpy
 import sys
 
-sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent))
 from torchrun import unused_port  # noqa: E402
 
 count, program = int(sys.argv[1]), sys.argv[2]
@@ -18,7 +18,7 @@ for rank in range(count):
     children.append(os.fork())
     if children[-1] == 0:
         os.environ.update(variables, RANK=str(rank), LOCAL_RANK=str(rank))
-        sys.argv = sys.argv[2:]
+        sys.argv, sys.path[0] = sys.argv[2:], os.path.dirname(program)
         runpy.run_path(program, run_name="__main__")
         sys.exit()  # the interpreter ends as after any program
 statuses = [os.waitpid(child, 0)[1] for child in children]
