@@ -54,7 +54,8 @@ def run_in_child(variables, program, *arguments, command=()):
     key = *command, *sorted(variables.items())
     if key not in forked:
         left = tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-")
-        forked[key] = Prefork([*command, *(["-o", left.name + "/"] if command else []), PYTHON], variables), pathlib.Path(left.name)
+        words = [*command, *(["-o", left.name + "/"] if command else []), PYTHON]
+        forked[key] = Prefork(words, variables), pathlib.Path(left.name)
         atexit.register(left.cleanup)
         atexit.register(forked[key][0].close)
     prefork, folder = forked[key]
