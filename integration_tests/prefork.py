@@ -11,21 +11,24 @@ import tempfile
 
 # Runs programs, which it is told of by lines, each in a child of its own, in its folder.
 FORKING = """
-import gc, json, os, sys
+import gc, importlib, json, os, sys
 import torch
 try:
     import torch._dynamo  # as the first step of an optimizer does
 except ImportError:  # before torch 2
     pass
+for name in sys.argv[1:]:
+    importlib.import_module(name)
 gc.freeze()  # else each child looks at all of torch's objects again when it ends, which takes longer than its program
 for line in sys.stdin:
-    path, arguments, out, err, variables = json.loads(line)
+    path, arguments, out, err, folder, variables = json.loads(line)
     child = os.fork()
     if child == 0:
         os.environ.update(variables)
         for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
             os.dup2(os.open(name, flags | os.O_CREAT, 0o600), number)
-        os.chdir(os.path.dirname(path))
+        os.chdir(folder)
+        sys.path[0] = os.path.dirname(path)
         sys.argv = [path, *arguments]
         with open(path) as file:
             exec(compile(file.read(), path, "exec"), {"__name__": "__main__", "__file__": path})
@@ -41,17 +44,18 @@ NOT_COLLECTED = "nanobind: leaked"
 
 class Prefork:
     """Use as: Prefork([python], env).run("/folder/program.py", "argument", NAME="value"), where the program is to find
-    NAME in its environment, too. `command` gets Python's own arguments behind it."""
+    NAME in its environment, too. `command` gets Python's own arguments behind it; `modules` are imported beside torch.
+    The process is started in `cwd`, which rfinject takes for the folder of the programs."""
 
-    def __init__(self, command, env):
+    def __init__(self, command, env, modules=(), cwd=None):
         self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
-        self.process = subprocess.Popen([*command, "-c", FORKING], env=env, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([*command, "-c", FORKING, *modules], env=env, cwd=cwd, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, universal_newlines=True)
 
-    def run(self, path, *arguments, **variables):
-        """The child's process id, and what subprocess.run would return of it."""
+    def run(self, path, *arguments, cwd=None, **variables):
+        """The child's process id, and what subprocess.run would return of it. It runs in the program's folder, or in `cwd`."""
         out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
-        self.process.stdin.write(json.dumps((path, arguments, out, err, variables)) + "\n")
+        self.process.stdin.write(json.dumps((path, arguments, out, err, str(cwd or os.path.dirname(path)), variables)) + "\n")
         self.process.stdin.flush()
         pid, status = map(int, self.process.stdout.readline().split())
         texts = []

@@ -54,23 +54,23 @@ BY_THE_CLOCK = {"slow-loader", "host-waits"}
 
 
 @functools.cache
-def torch_2():
-    code = "import torch; print(torch.__version__ >= '2')"
-    return "True" in subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+def torch_of_programs():
+    """The version of the interpreter's torch, and the major version of its CUDA or None, found out without importing it."""
+    code = "import importlib.metadata, cuda_torch; print(importlib.metadata.version('torch'), cuda_torch.cuda_major())"
+    said = subprocess.run([PYTHON, "-c", code], cwd=HERE.parent, capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+    version, cuda = said.split()
+    return version, None if cuda == "None" else int(cuda)
 
 
 def can_run(program):
     needs_cuda = PAIRS[program][1]
-    return has_virtual_gpu() or not (torch_2() if needs_cuda == "from torch 2" else needs_cuda)
+    return has_virtual_gpu() or not (torch_of_programs()[0] >= "2" if needs_cuda == "from torch 2" else needs_cuda)
 
 
-@functools.cache
 def has_virtual_gpu():
     """Whether the interpreter's torch is one for CUDA that this build has a virtual GPU for."""
-    code = "import torch; print(torch.version.cuda or '')"
-    said = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
-    runtime = f"librfinject_cuda{said.split('.')[0].strip()}.so"
-    return bool(said.strip()) and (pathlib.Path(RFINJECT).parents[1] / "lib/virtual_gpu" / runtime).exists()
+    cuda = torch_of_programs()[1]
+    return cuda is not None and (pathlib.Path(RFINJECT).parents[1] / f"lib/virtual_gpu/librfinject_cuda{cuda}.so").exists()
 
 
 def compiling(folder):

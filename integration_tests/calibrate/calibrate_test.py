@@ -50,6 +50,8 @@ for _ in range(2):
 
 
 class Calibrate(unittest.TestCase):
+    estimated = {}  # by GPU, where and rows: the files of a run
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="rfinject-calibrate-")
         self.addCleanup(folder.cleanup)
@@ -82,12 +84,18 @@ class Calibrate(unittest.TestCase):
             rows = csv.DictReader(line for line in file if not line.startswith("#"))
             return {(row["gpu"], row["family"], row["parameter"]): row for row in rows}
 
-    def estimate(self, gpu, program=TRAINING, on="cpu", rows=32):
-        """The folder of an estimated run."""
-        traces = self.folder / "traces"
-        source = self.folder / "train.py"
-        source.write_text(program.format(rows=rows))
-        self.run_command("--estimate", gpu, "--estimate-on", on, "-o", f"{traces}/", PYTHON, source)
+    def estimate(self, gpu, on="cpu", rows=32):
+        """The folder of an estimated run, which runs once for all tests."""
+        traces, key = self.folder / "traces", (gpu, on, rows)
+        if key not in self.estimated:
+            source = self.folder / "train.py"
+            source.write_text(TRAINING.format(rows=rows))
+            out = self.folder / f"estimated-{gpu}"
+            self.run_command("--estimate", gpu, "--estimate-on", on, "-o", f"{out}/", PYTHON, source)
+            self.estimated[key] = {path.name: path.read_bytes() for path in out.iterdir()}
+        traces.mkdir(exist_ok=True)
+        for name, content in self.estimated[key].items():
+            (traces / name).write_bytes(content)
         return traces
 
     def report(self, traces, *more):

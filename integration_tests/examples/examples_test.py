@@ -3,28 +3,33 @@
     examples_test.py [unittest arguments]
 RFINJECT_PYTHON names the interpreter (default: the one that runs this file).
 """
+import atexit
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from torchrun import torchrun  # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from prefork import Prefork  # noqa: E402
 
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = HERE.parents[1] / "examples"
+
+# With one thread, sums are in one order on any machine. Gloo would ask for the address of the host's name; the
+# test must also pass on a machine that has none.
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
+FORKED = []  # the process in whose children programs run
 
 
-def run(script, *arguments, launcher=(), expect=0):
+def run(script, *arguments, expect=0):
     """stdout of a run; fails when the exit code is not `expect`."""
-    # With one thread, sums are in one order on any machine. Gloo would ask for the address of the host's name; the
-    # test must also pass on a machine that has none.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
-    result = subprocess.run([PYTHON, *map(str, launcher), str(EXAMPLES / script), *map(str, arguments)], env=environment,
-                            capture_output=True, text=True, timeout=300)
+    if not FORKED:
+        FORKED.append(Prefork([PYTHON], ENVIRONMENT, ("torchvision",)))
+        atexit.register(FORKED[0].close)
+    result = FORKED[0].run(str(EXAMPLES / script), *map(str, arguments))[1]
     if result.returncode != expect:
         raise AssertionError(f"{script} {arguments}: exit code {result.returncode}\n{result.stdout}\n{result.stderr}")
     return result.stdout
@@ -66,8 +71,8 @@ class ImageNet(unittest.TestCase):
         self.assertIn("Test  Loss", text)
 
     def test_two_processes(self):
-        with tempfile.TemporaryDirectory() as folder:
-            text = run("imagenet/main.py", *small("resnet18"), launcher=torchrun(2, folder))
+        # As torchrun would start them, without its own and their imports of torch.
+        text = run(HERE.parent / "forked_ranks.py", 2, EXAMPLES / "imagenet/main.py", *small("resnet18"))
         self.assertIn("2 processes", text)
         self.assertEqual(text.count("Test  Loss"), 1)  # only rank 0 speaks
 
@@ -81,11 +86,12 @@ class ImageNet(unittest.TestCase):
 
     def test_image_folder(self):
         with tempfile.TemporaryDirectory() as folder:
-            code = ("import sys, torch\nfrom torchvision.utils import save_image\nimport os\n"
-                    "for part in ('train', 'val'):\n for label in ('cat', 'dog'):\n"
-                    "  path = os.path.join(sys.argv[1], part, label)\n  os.makedirs(path)\n"
-                    "  save_image(torch.rand(3, 80, 80), os.path.join(path, '0.png'))\n")
-            subprocess.run([PYTHON, "-c", code, folder], check=True, timeout=120)
+            program = pathlib.Path(folder, "make.py")
+            program.write_text("import os, sys, torch\nfrom torchvision.utils import save_image\n"
+                               "for part in ('train', 'val'):\n for label in ('cat', 'dog'):\n"
+                               "  path = os.path.join(sys.argv[1], part, label)\n  os.makedirs(path)\n"
+                               "  save_image(torch.rand(3, 80, 80), os.path.join(path, '0.png'))\n")
+            run(program, folder)
             text = run("imagenet/main.py", folder, "-a", "squeezenet1_1", "-b", 1, "-j", 0, "--epochs", 1,
                        "--image-size", 64, "--seed", 1)
         self.assertIn("Epoch [0][0/2]", text)

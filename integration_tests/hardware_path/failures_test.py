@@ -24,7 +24,7 @@ LEAST_FUNCTIONS = 40  # so that a run which calls next to nothing is not taken f
 class Failures(unittest.TestCase):
     def run_all(self, folder, code, functions=()):
         variables = gpu.environment(suite.usual()[1], suite.usual()[0], RFINJECT_OVERHEAD=50)
-        result = gpu.run([suite.RFINJECT, "-o", folder + "/", suite.PYTHON, gpu.PROGRAMS / "failing.py", STEPS, code, *functions],
+        result = gpu.run([suite.RFINJECT, "-o", folder + "/", gpu.PYTHON, gpu.PROGRAMS / "failing.py", STEPS, code, *functions],
                          variables, timeout=1200, traces=folder)
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["trained"]), result.stderr[-3000:])
         foreign = [line for line in result.stderr.splitlines() if line and not line.startswith("rfinject:")]
@@ -33,7 +33,7 @@ class Failures(unittest.TestCase):
 
     def plain(self):
         """What the program says where nothing measures it."""
-        result = gpu.run([suite.PYTHON, gpu.PROGRAMS / "failing.py", STEPS, 0, "-"], gpu.environment(suite.usual()[1], ""))
+        result = gpu.run([gpu.PYTHON, gpu.PROGRAMS / "failing.py", STEPS, 0, "-"], gpu.environment(suite.usual()[1], ""))
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout.split()[2]
 

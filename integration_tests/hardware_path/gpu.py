@@ -1,12 +1,15 @@
 """Runs a program on a GPU that is not there (site/sitecustomize.py), measured by rfinject or alone."""
+import atexit
 import json
 import os
 import pathlib
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import torch_exit  # noqa: E402
+from prefork import Prefork  # noqa: E402
 
 PROGRAMS = HERE / "programs"
 
@@ -39,3 +42,26 @@ def environment(board, cupti, devices=1, **more):
 def run(command, variables, timeout=300, traces=""):
     """`traces` is the folder that the program leaves traces in."""
     return torch_exit.run([str(word) for word in command], traces, env=variables, timeout=timeout)
+
+
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+forked = {}
+
+
+def run_in_child(variables, program, *arguments, command=()):
+    """As run, in a child of a process that has torch, with the folder of the traces that it left: there is one such process
+    for each environment and command."""
+    key = *command, *sorted(variables.items())
+    if key not in forked:
+        left = tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-")
+        words = [*command, *(["-o", left.name + "/"] if command else []), PYTHON]
+        forked[key] = Prefork(words, variables), pathlib.Path(left.name)
+        atexit.register(left.cleanup)
+        atexit.register(forked[key][0].close)
+    prefork, folder = forked[key]
+    result = torch_exit.repeated(lambda: prefork.run(str(program), *map(str, arguments))[1],
+                                 lambda: [trace.unlink() for trace in folder.iterdir()])
+    traces = tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-")
+    for trace in folder.iterdir():
+        trace.rename(pathlib.Path(traces.name) / trace.name)
+    return result, traces

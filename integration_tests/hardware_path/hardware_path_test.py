@@ -22,7 +22,6 @@ import gpu  # noqa: E402
 import rfx_trace  # noqa: E402
 from cuda_torch import cuda_major, why_no_virtual_gpu  # noqa: E402
 
-PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 RFINJECT = os.environ["RFINJECT"]
 ALL = "--all" in sys.argv or os.environ.get("RFX_HARDWARE_PATH") == "all"
 NETWORKS = ["resnet18", "gpt_amp", "gpt_checkpointed"]
@@ -84,12 +83,15 @@ class Measured(unittest.TestCase):
 
     def measure(self, program, *arguments, under=None, launcher=(), devices=1, noise=0.02, **more):
         cupti, board, collector = under or usual()
-        folder = tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-")
-        self.addCleanup(folder.cleanup)
         # Programs are so short here that a hundredth of their steps would be less than one.
         variables = gpu.environment(board, cupti, devices, RFINJECT_OVERHEAD=50, RFX_SIM_NOISE=noise, **more)
-        result = gpu.run([RFINJECT, "-o", folder.name + "/", PYTHON, *launcher, gpu.PROGRAMS / program, *arguments],
-                         variables, traces=folder.name)
+        if launcher:
+            folder = tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-")
+            result = gpu.run([RFINJECT, "-o", folder.name + "/", gpu.PYTHON, *launcher, gpu.PROGRAMS / program, *arguments],
+                             variables, traces=folder.name)
+        else:
+            result, folder = gpu.run_in_child(variables, gpu.PROGRAMS / program, *arguments, command=(RFINJECT,))
+        self.addCleanup(folder.cleanup)
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["trained"]), result.stderr)
         traces = list(rfx_trace.read_traces(folder.name))
         for trace in traces:
@@ -101,8 +103,9 @@ class Measured(unittest.TestCase):
     def oracle(self, program, *arguments, under=None, devices=1):
         _, board, _ = under or usual()
         with tempfile.NamedTemporaryFile(prefix="rfinject-oracle-") as out:
-            result = gpu.run([PYTHON, HERE / "oracle.py", out.name, gpu.PROGRAMS / program, *arguments],
-                             gpu.environment(board, "", devices))
+            result, nothing = gpu.run_in_child(gpu.environment(board, "", devices), HERE / "oracle.py", out.name,
+                                               gpu.PROGRAMS / program, *arguments)
+            nothing.cleanup()
             self.assertEqual(result.returncode, 0, result.stderr)
             found = collections.Counter()
             for model, layer, phase, kernel, grid, launches in json.load(out):
@@ -257,9 +260,8 @@ class Graphs(Measured):
 
 
 class Ranks(Measured):
-    def check(self, how, collectives):
-        folder, traces, _ = self.measure("parallel.py", 12, how, devices=2,
-                                         launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+    def check(self, collectives, *words, **more):
+        folder, traces, _ = self.measure(*words, devices=2, **more)
         self.assertEqual(len(traces), 2)
         for trace in traces:
             self.assertIn("counters-by-layer", trace.diagnostic_ids())
@@ -274,10 +276,12 @@ class Ranks(Measured):
         self.assertEqual(lost, set())
 
     def test_ddp(self):
-        self.check("ddp", {"AllReduce", "Broadcast"})
+        self.check({"AllReduce", "Broadcast"}, "parallel.py", 12, "ddp",
+                   launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
 
     def test_fsdp(self):
-        self.check("fsdp", {"AllGather", "ReduceScatter", "AllReduce"})  # the last is the barrier's
+        self.check({"AllGather", "ReduceScatter", "AllReduce"},  # the last is the barrier's
+                   HERE.parent / "forked_ranks.py", 2, gpu.PROGRAMS / "parallel.py", 12, "fsdp")
 
 
 @unittest.skipUnless(ALL, "torch.compile takes half a minute: --all runs it")

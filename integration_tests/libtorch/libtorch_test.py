@@ -8,6 +8,7 @@ brings its headers), into LIBTORCH_BUILD, once.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,7 +55,8 @@ def build(name):
     if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
         os.makedirs(folder, exist_ok=True)
         flags, libraries = flags_of_torch()
-        subprocess.run([os.environ.get("CXX", "g++"), "-O2", *flags, source, "-o", program + ".new", *libraries],
+        ccache = ["ccache"] if shutil.which("ccache") else []
+        subprocess.run([*ccache, os.environ.get("CXX", "g++"), "-O2", *flags, source, "-o", program + ".new", *libraries],
                        check=True, timeout=600)
         os.rename(program + ".new", program)
     return program

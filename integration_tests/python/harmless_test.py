@@ -50,6 +50,26 @@ print(model.head.weight.grad.sum().item())
 """)
         self.assert_all_attributed(result.trace)
 
+    def test_nothing_is_to_be_seen(self):
+        self.both(NET + """
+import builtins, copy, gc, inspect, io, pickle, sys, threading
+model(x).sum().backward()
+Module = nn.Module
+print(Module.__call__.__qualname__, sorted(vars(Module)), sorted(model.__dict__), repr(model))
+from torch.nn.modules import module
+print(module._global_forward_hooks, module._global_forward_pre_hooks, module._global_backward_hooks)
+print(builtins.__build_class__, builtins.__import__, len(sys.meta_path), sorted(set(sys.modules) - {"_distutils_hack"}))
+print(len(warnings.filters), threading.active_count(), sys.getprofile(), sys.gettrace(), torch.is_grad_enabled())
+buffer = io.BytesIO()
+torch.save(model.state_dict(), buffer)
+print(len(buffer.getvalue()), pickle.loads(pickle.dumps(model))(x).tolist(), copy.deepcopy(model)(x).tolist())
+print(inspect.signature(Module.__call__), inspect.signature(Net.forward), type(Net), Net.__subclasses__())
+print(sorted(c.__name__ for c in Module.__subclasses__()))
+print(torch._C._get_tracing_state(), torch.get_rng_state().sum())
+""", same_stderr=True)
+
+
+class Harmless(support.ForkedTestCase):
     def test_no_descriptor_of_the_program_is_taken(self):
         # The soft limit comes down after torch is there: loading it takes more descriptors than that.
         for limit in (16, 64, 200):
@@ -82,26 +102,6 @@ for step in range(3):
             self.assertEqual(result.trace.end["reason"], "exit")
             self.assertEqual(len(result.trace.steps), 6)
 
-    def test_nothing_is_to_be_seen(self):
-        self.both(NET + """
-import builtins, copy, gc, inspect, io, pickle, sys, threading
-model(x).sum().backward()
-Module = nn.Module
-print(Module.__call__.__qualname__, sorted(vars(Module)), sorted(model.__dict__), repr(model))
-from torch.nn.modules import module
-print(module._global_forward_hooks, module._global_forward_pre_hooks, module._global_backward_hooks)
-print(builtins.__build_class__, builtins.__import__, len(sys.meta_path), sorted(set(sys.modules) - {"_distutils_hack"}))
-print(len(warnings.filters), threading.active_count(), sys.getprofile(), sys.gettrace(), torch.is_grad_enabled())
-buffer = io.BytesIO()
-torch.save(model.state_dict(), buffer)
-print(len(buffer.getvalue()), pickle.loads(pickle.dumps(model))(x).tolist(), copy.deepcopy(model)(x).tolist())
-print(inspect.signature(Module.__call__), inspect.signature(Net.forward), type(Net), Net.__subclasses__())
-print(sorted(c.__name__ for c in Module.__subclasses__()))
-print(torch._C._get_tracing_state(), torch.get_rng_state().sum())
-""", same_stderr=True)
-
-
-class Harmless(support.ForkedTestCase):
     def test_no_code_of_the_program_runs_because_of_us(self):
         # The program counts how often reading a module, its class, a parameter or an argument comes to its own code,
         # in every way in which that could happen.

@@ -4,6 +4,7 @@ Environment: RFINJECT_LIBRARY, the library; RFINJECT_PYTHON, the interpreter tha
 default); RFINJECT_OTHER_PYTHONS, more of them, separated by colons.
 """
 
+import atexit
 import os
 import re
 import shutil
@@ -131,26 +132,37 @@ class TestCase(unittest.TestCase):
 
 
 class ForkedTestCase(TestCase):
-    """Programs run in children of two processes, one under the library and one without, which live as long as the class."""
+    """Programs run in children of two processes: one under the library, which lives as long as the class, and one without,
+    which serves all classes."""
 
-    forked = ()  # a class's own, because the tier is that of a process
+    forked = None  # a class's own, because the tier is that of a process
+    without = []
 
     @classmethod
     def tearDownClass(cls):
-        for prefork in cls.forked:
-            prefork.close()
-        if cls.forked:
+        if cls.forked is not None:
+            cls.forked.close()
             shutil.rmtree(cls.traces, ignore_errors=True)
-        cls.forked = ()
+        cls.forked = None
+
+    def forked_without(self):
+        if not self.without:
+            self.without.append(Prefork([PYTHON], self.environment()))
+            atexit.register(self.without[0].close)
+        return self.without[0]
+
+    def forked_under_the_library(self):
+        cls = type(self)
+        if cls.forked is None:
+            cls.traces = tempfile.mkdtemp(prefix="rfinject-test-")
+            cls.forked = Prefork([PYTHON], self.injected(cls.traces))
+        return cls.forked
 
     def in_child(self, source, injected):
-        cls = type(self)
-        if not cls.forked:
-            cls.traces = tempfile.mkdtemp(prefix="rfinject-test-")
-            cls.forked = [Prefork([PYTHON], env) for env in (self.environment(), self.injected(cls.traces))]
-        pid, process = cls.forked[injected].run(self.write("program.py", source))
-        return Result(process, [path for path in rfx_trace.trace_files(cls.traces)
-                                if ".%d." % pid in os.path.basename(path)])
+        forked = self.forked_under_the_library() if injected else self.forked_without()
+        pid, process = forked.run(self.write("program.py", source))
+        return Result(process, [path for path in rfx_trace.trace_files(self.traces)
+                                if ".%d." % pid in os.path.basename(path)] if injected else [])
 
     def program(self, source):
         result = self.in_child(source, True)
@@ -164,8 +176,9 @@ class ForkedTestCase(TestCase):
 
 
 def torch_version(python=PYTHON):
-    text = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], stdout=subprocess.PIPE,
-                          universal_newlines=True).stdout
+    """Major and minor of the interpreter's torch, which is not imported for it; None where it has none."""
+    text = subprocess.run([python, "-c", "from importlib.metadata import version; print(version('torch'))"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, universal_newlines=True).stdout
     found = re.match(r"(\d+)\.(\d+)", text)
     return tuple(map(int, found.groups())) if found else None
 

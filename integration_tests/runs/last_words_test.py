@@ -25,9 +25,19 @@ for _ in range(3):
 print("result")
 sys.exit(7)
 """
+# Three steps, too, without an optimizer, whose first step takes torch 2 as long as its import.
+INFERS = """
+import sys, torch
+net = torch.nn.Linear(4, 4)
+with torch.no_grad():
+    for _ in range(3):
+        net(torch.ones(2, 4))
+print("result")
+sys.exit(7)
+"""
 FORKS = """
 import os
-""" + TRAINS.replace("print(", "if os.fork() == 0: os._exit(0)\nos.wait()\nprint(")
+""" + INFERS.replace("print(", "if os.fork() == 0: os._exit(0)\nos.wait()\nprint(")
 IMPORTS = "import torch; print('result')"
 
 
@@ -51,12 +61,12 @@ class LastWords(programs.TestCase):
             self.assertTrue((self.folder / found[1]).exists(), said)
 
     def test_a_trace_that_was_named_is_named_again(self):
-        _, _, said = self.run_here(TRAINS, "--steps", "1", "-o", "mine/t.rfx")
+        _, _, said = self.run_here(INFERS, "--steps", "1", "-o", "mine/t.rfx")
         self.assertEqual(said, "rfinject: 1 step, trace in mine/t.rfx; next: rfinject report mine/t.rfx\n")
         self.cli(*said.split("next: rfinject ")[1].split())
 
     def test_a_trace_that_was_removed(self):
-        _, _, said = self.run_here(TRAINS.replace("print(", "import shutil; shutil.rmtree('rfinject-out')\nprint("))
+        _, _, said = self.run_here(INFERS.replace("print(", "import shutil; shutil.rmtree('rfinject-out')\nprint("))
         self.assertRegex(said, r"\Arfinject: 3 steps, but nothing is left of them: rfinject-out/.*\.rfx was removed "
                                r"while the program ran\n\Z")
 
@@ -66,21 +76,21 @@ class LastWords(programs.TestCase):
             self.assertEqual((code, out), (0, "result\n"))
             self.assertRegex(said, r"\Arfinject: no trace: nothing in the program called a model .*\n\Z")
         # A shell that trains in a child has a trace.
-        self.write("train.py", TRAINS)
+        self.write("train.py", INFERS)
         _, _, said = self.on_a_terminal("--estimate", programs.GPU, "sh", "-c", f"{programs.PYTHON} train.py; true")
         self.assertEqual(said, "")
 
     def test_nobody_hears_it_who_did_not_want_to(self):
-        self.assertEqual(self.run_here(TRAINS, "-q")[2], "")
+        self.assertEqual(self.run_here(INFERS, "-q")[2], "")
         self.assertEqual(self.run_here(IMPORTS, "-q")[2], "")
-        for source, code in ((TRAINS, 7), (IMPORTS, 0)):
+        for source, code in ((INFERS, 7), (IMPORTS, 0)):
             said = self.cli("--estimate", programs.GPU, programs.PYTHON, self.write("train.py", source), expect=code)
             self.assertEqual((said.stdout, said.stderr), ("result\n", ""))
-        self.assertEqual(self.run_here(TRAINS, environment={"RFINJECT_DISABLE": "1"})[2], "")
+        self.assertEqual(self.run_here(INFERS, environment={"RFINJECT_DISABLE": "1"})[2], "")
 
     def test_of_several_ranks_the_first_speaks(self):
-        self.assertIn("3 steps", self.run_here(TRAINS, environment={"RANK": "0", "WORLD_SIZE": "2"})[2])
-        self.assertEqual(self.run_here(TRAINS, environment={"RANK": "1", "WORLD_SIZE": "2"})[2], "")
+        self.assertIn("3 steps", self.run_here(INFERS, environment={"RANK": "0", "WORLD_SIZE": "2"})[2])
+        self.assertEqual(self.run_here(INFERS, environment={"RANK": "1", "WORLD_SIZE": "2"})[2], "")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 GPU = "V100-SXM2-16GB"
 TIMEOUT_S = 550
+FORKED_RANKS = pathlib.Path(__file__).resolve().parents[1] / "forked_ranks.py"
 
 
 class TestCase(unittest.TestCase):
@@ -100,15 +101,23 @@ class ForkedTestCase(TestCase):
 
     def run_program(self, source):
         """Runs a program's text; the trace is where that of the latest run would be."""
+        return self.run_in_child(self.folder / self.write("train.py", source))
+
+    def run_ranks_in_children(self, ranks, source, *arguments):
+        """Runs a program's text in ranks, for what does not depend on torchrun; the traces are where those of the latest run
+        would be."""
+        return self.run_in_child(FORKED_RANKS, ranks, self.folder / self.write("train.py", source), *arguments, of="*")
+
+    def run_in_child(self, path, *arguments, of=None):
         cls = type(self)
         if cls.forked is None:
             cls.traces = tempfile.mkdtemp(prefix="rfinject-runs-test-")
             cls.forked = Prefork([RFINJECT, "--estimate", GPU, "-o", cls.traces + "/", PYTHON], self.environment)
-        pid, result = cls.forked.run(str(self.folder / self.write("train.py", source)))
+        pid, result = cls.forked.run(str(path), *map(str, arguments), cwd=self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)
         run = self.folder / "rfinject-out" / "run"
         run.mkdir(parents=True)
-        for trace in pathlib.Path(cls.traces).glob(f"*.{pid}.rfx"):
+        for trace in pathlib.Path(cls.traces).glob(f"*.{of or pid}.rfx"):
             shutil.move(trace, run)
         (run.parent / "latest").symlink_to(run.name)
         return result

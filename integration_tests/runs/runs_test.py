@@ -20,6 +20,14 @@ for _ in range(3):
     model(torch.ones(int(sys.argv[1]) if len(sys.argv) > 1 else 4, 64)).sum().backward()
     optimizer.step()
 """
+# Three steps, too, without an optimizer, whose first step takes torch 2 as long as its import.
+INFER = """
+import sys, torch
+model = torch.nn.Linear(64, 64)
+with torch.no_grad():
+    for _ in range(3):
+        model(torch.ones(int(sys.argv[1]) if len(sys.argv) > 1 else 4, 64))
+"""
 # Runs until what it did is in the file, and is then killed.
 KILL = """
 import glob, os
@@ -70,7 +78,7 @@ class Runs(programs.TestCase):
     def test_the_folder_is_the_users_alone(self):
         before = os.umask(0)
         try:
-            self.run_program(TRAIN)
+            self.run_program(INFER)
         finally:
             os.umask(before)
         out = self.folder / "rfinject-out"
@@ -85,13 +93,13 @@ class Runs(programs.TestCase):
         (self.folder / "rfinject-out").mkdir()
         (self.folder / "victim").mkdir()
         (self.folder / "rfinject-out/latest").symlink_to(self.folder / "victim")
-        self.run_program(TRAIN)
+        self.run_program(INFER)
         self.assertEqual(list((self.folder / "victim").iterdir()), [])
         self.assertEqual(self.report()["steps"], 3)
 
     def test_a_named_folder_stays_that_folder(self):
         for _ in range(2):
-            self.run_program(TRAIN, "-o", "mine/")
+            self.run_program(INFER, "-o", "mine/")
         self.assertEqual(len(list((self.folder / "mine").glob("*.rfx"))), 2)
         self.assertFalse((self.folder / "mine/latest").exists())
         self.assertFalse((self.folder / "rfinject-out").exists())
@@ -107,8 +115,8 @@ class Runs(programs.TestCase):
         self.assertEqual([(row["ranks"], row["steps"]) for row in rows], [(2, 2)])
 
     def test_other_commands_in_one_sum_are_said(self):
-        self.run_program(TRAIN)
-        self.run_program(TRAIN, arguments=["4"])
+        self.run_program(INFER)
+        self.run_program(INFER, arguments=["4"])
         self.cli("merge", "rfinject-out/", "-o", "all.rfx")
         said = [d["text"] for d in self.report("all.rfx")["diagnostics"] if d["id"] == "different-commands"]
         self.assertEqual(len(said), 1)
@@ -116,20 +124,20 @@ class Runs(programs.TestCase):
         self.assertEqual([d for d in self.report()["diagnostics"] if d["id"] == "different-commands"], [])
 
     def test_a_program_that_does_not_train_leaves_the_latest_run_alone(self):
-        self.run_program(TRAIN)
+        self.run_program(INFER)
         latest = os.readlink(self.folder / "rfinject-out/latest")
         self.cli("true")
         self.assertEqual(os.readlink(self.folder / "rfinject-out/latest"), latest)
         self.assertEqual(len(list((self.folder / "rfinject-out").iterdir())), 2)
 
     def test_report_at_the_end_is_of_this_run(self):
-        self.run_program(TRAIN)
-        result = self.run_program(TRAIN, "--report", arguments=["8"])
+        self.run_program(INFER)
+        result = self.run_program(INFER, "--report", arguments=["8"])
         self.assertIn("3 steps", result.stderr)
         self.assertNotIn("6 steps", result.stderr)
 
     def test_a_killed_run_is_the_latest_too(self):
-        self.run_program(TRAIN)
+        self.run_program(INFER)
         self.cli("--estimate", programs.GPU, programs.PYTHON, self.write("killed.py", TRAIN + KILL),
                  expect=-signal.SIGKILL)
         self.assertRegex(os.readlink(self.folder / "rfinject-out/latest"), r"-killed-\d+$")

@@ -68,14 +68,14 @@ train(DataLoader(Slow(0.015 if slow else 0, 40), 4), net)
 """
 
 
-class Waits(programs.TestCase):
+class Waits(programs.ForkedTestCase):
     def waits(self, *words):
         (run,) = json.loads(self.cli("report", "--by", "wait", "--format", "json", *words).stdout)["runs"]
         return run
 
     def run_ranks(self, source, argument, ranks):
         shutil.rmtree(self.folder / "rfinject-out", ignore_errors=True)
-        self.run_job(ranks, source, arguments=[argument])
+        self.run_ranks_in_children(ranks, source, argument)
 
     def test_a_slow_loader_is_what_the_steps_wait_for(self):
         self.profile(SLOW)

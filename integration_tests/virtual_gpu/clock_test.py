@@ -5,36 +5,29 @@ RFINJECT names the command, RFINJECT_PYTHON the interpreter (default: the one th
 a CUDA build, or where NVIDIA's driver is, all is skipped.
 """
 import json
-import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import torch_exit  # noqa: E402
 from cuda_torch import why_no_virtual_gpu  # noqa: E402
+from program_run import RFINJECT, Run  # noqa: E402
 
-RFINJECT = os.environ["RFINJECT"]
-PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
-HERE = pathlib.Path(__file__).resolve().parent
 GAP_NS = 1200  # between two kernels (kKernelGapNs)
 
 
 class Clock(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="rfinject-clock-")
-        cls.addClassCleanup(cls.folder.cleanup)
-        for which in ((), ("waits",)):
-            out = f"{cls.folder.name}/{'waits' if which else 'ahead'}/"
-            done = torch_exit.run([RFINJECT, "--estimate", "A100-SXM4-80GB", "--skip", "2", "-o", out, PYTHON, "-B",
-                                   str(HERE / "programs/chain.py"), "8", *which], cls.folder.name, timeout=600)
-            assert done.returncode == 0, done.stderr
+        cls.runs = {}
+        for which in ("ahead", "waits"):
+            cls.runs[which] = Run.in_child("chain.py", "8", *["waits"][which == "ahead":], options=("--skip", "2"))
+            cls.addClassCleanup(cls.runs[which].close)
+            assert cls.runs[which].code == 0, cls.runs[which].err
 
     def report(self, which, *options):
-        said = subprocess.run([RFINJECT, "report", f"{self.folder.name}/{which}", "--by", "phase", "--format", "json", *options],
+        said = subprocess.run([RFINJECT, "report", self.runs[which].folder, "--by", "phase", "--format", "json", *options],
                               check=True, capture_output=True, text=True)
         report = json.loads(said.stdout)
         summary, rows = report["summary"], report["rows"]
@@ -66,7 +59,7 @@ class Clock(unittest.TestCase):
             self.assertTrue(any("With the host that it ran on here" in line for line in summary["headline"]), summary)
             # What is said of rows, and images a second, is the same on every machine.
             self.assertEqual((summary["launch_interval_of"], summary["launch_interval_ns"]), ("floor", 10000))
-        said = subprocess.run([RFINJECT, "report", f"{self.folder.name}/ahead", "--by", "run", "--format", "json"], check=True,
+        said = subprocess.run([RFINJECT, "report", self.runs["ahead"].folder, "--by", "run", "--format", "json"], check=True,
                               capture_output=True, text=True)
         run, = json.loads(said.stdout)["runs"]
         self.assertEqual((run["host_time_of"], run["samples_per_s_over"] or "gpu_time"), ("this machine", "gpu_time"))

@@ -8,24 +8,21 @@ by compiled_bytes.py, which shares nothing with what reads them. RFX_HARDWARE_PA
 import collections
 import importlib.metadata
 import importlib.util
-import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import program_run  # noqa: E402
 import torch_exit  # noqa: E402
 from compiled_bytes import BytesOfModule, modules_of  # noqa: E402
 from compiled_flop import differences  # noqa: E402
 from cuda_torch import why_no_virtual_gpu  # noqa: E402
 
-RFINJECT = os.environ["RFINJECT"]
-PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
-LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
+LIBRARIES = pathlib.Path(program_run.RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 NETWORKS = {name: "compiled_model.py" for name in ("perceptron", "convolutions", "transformer")}
 TRAINED = {name: "compiled_network.py" for name in ("resnet18", "resnet50", "vit", "gpt_amp", "unet", "dcgan")}
@@ -42,27 +39,17 @@ PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::
 
 
 class Run:
-    """A finished program: what it wrote, and its report by kernel."""
+    """A program that has run in a child of a process that has torch and Inductor: what it wrote, and its report by kernel."""
 
-    def __init__(self, program, *arguments, cache, command=("--estimate", "A100-SXM4-80GB", "--steps", str(STEPS))):
-        with tempfile.TemporaryDirectory(prefix="rfinject-compiled-") as folder:
-            variables = {name: value for name, value in os.environ.items()
-                         if not name.startswith("RFINJECT_") and name != "CUDA_VISIBLE_DEVICES"}
-            # A product of padded operands would have more FLOP; Inductor pads where it measures that this is faster. Its
-            # pool of compilers would import torch in each.
-            variables.update({"TORCHINDUCTOR_CACHE_DIR": str(cache), "TORCHINDUCTOR_SHAPE_PADDING": "0",
-                              "TORCHINDUCTOR_COMPILE_THREADS": "1"})
-            injected = [RFINJECT, *command, "-o", folder + "/"] if command else []
-            result = torch_exit.run([*injected, PYTHON, str(PROGRAMS / program), *arguments], folder, env=variables,
-                                    timeout=1200)
-            self.out, self.err, self.code = result.stdout, result.stderr, result.returncode
-            self.report = None
-            if command and self.code == 0:
-                text = subprocess.run([RFINJECT, "report", folder, "--by", "kernel", "--rows", "0", "--format", "json"],
-                                      check=True, capture_output=True, text=True).stdout
-                report = json.loads(text)
-                self.report = report["reports"][0] if "reports" in report else report
-                self.rows = self.report["rows"]
+    def __init__(self, program, *arguments, cache, options=("--steps", str(STEPS))):
+        run = program_run.Run.in_child(
+            program, *arguments, options=options, environment={"TORCHINDUCTOR_CACHE_DIR": str(cache)}, **program_run.COMPILING)
+        try:
+            self.out, self.err, self.code = run.out, run.err, run.code
+            self.report = run.report("kernel") if self.code == 0 else None
+        finally:
+            run.close()
+        self.rows = self.report["rows"] if self.report else []
 
 
 def work(rows, phase):
@@ -267,14 +254,14 @@ class OtherCode(unittest.TestCase):
         self.cache = pathlib.Path(folder.name)
 
     def test_a_kernel_of_the_programs_own(self):
-        run = Run("user_kernel.py", cache=self.cache, command=("--estimate", "A100-SXM4-80GB", "--skip", "2"))
+        run = Run("user_kernel.py", cache=self.cache, options=("--skip", "2"))
         self.assertEqual(run.code, 0, run.err)
         row, = (row for row in run.rows if row["kernel"].startswith("doubled"))
         self.assertEqual((row["model_flop"], row["compulsory_bytes"] / row["launches"]), (0, 2 * 4 << 20))
         self.assertIn("their FLOP count as 0", run.err)
 
     def test_what_a_kernel_writes_to_in_place_is_not_known_any_more(self):
-        run = Run("compiled_counter.py", cache=self.cache, command=("--estimate", "A100-SXM4-80GB"))
+        run = Run("compiled_counter.py", cache=self.cache, options=())
         self.assertEqual(run.code, 0, run.err)
         if "no small tensors are computed" in run.err:
             self.skipTest("nothing is known of memory on this torch")
@@ -301,11 +288,16 @@ class OtherCode(unittest.TestCase):
 
     def test_generated_files_are_those_of_a_run_without_rfinject(self):
         # On the CPU, where both can run. Files of the same content have the same names, which hold their hashes.
+        variables = program_run.VARIABLES | dict(program_run.COMPILING["begun_with"])
         files = []
         for command in ((), ("--estimate", "A100-SXM4-80GB", "--estimate-on", "cpu")):
             cache = self.cache / "same"
-            run = Run("compiled_model.py", "perceptron", "compiled", cache=cache, command=command)
-            self.assertEqual(run.code, 0, run.err)
+            with tempfile.TemporaryDirectory(prefix="rfinject-compiled-") as folder:
+                injected = [program_run.RFINJECT, *command, "-o", folder + "/"] if command else []
+                run = torch_exit.run(
+                    [*injected, program_run.PYTHON, str(PROGRAMS / "compiled_model.py"), "perceptron", "compiled"], folder,
+                    env=variables | {"TORCHINDUCTOR_CACHE_DIR": str(cache)}, timeout=1200)
+            self.assertEqual(run.returncode, 0, run.stderr)
             files.append({str(path.relative_to(cache)): path.read_bytes()
                           for pattern in ("*.py", "*.cpp", "*.h") for path in cache.rglob(pattern)})
             files[-1].update({"key " + str(path.relative_to(cache)): b""

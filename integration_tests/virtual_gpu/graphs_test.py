@@ -12,7 +12,7 @@ import unittest
 from compiled_test import Run, why_no_virtual_gpu, LIBRARIES
 
 # Warming up, capturing, and the first steps are over.
-ONLY_REPLAYS = ("--estimate", "A100-SXM4-80GB", "--skip", "4")
+ONLY_REPLAYS = ("--skip", "4")
 PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "hardware_path" / "programs" / "graphed.py"
 # Steps, and steps before anything is captured: one tells that the model trains.
 STEPS = {"eager": ("8", "0"), "two": ("7", "1"), "step": ("4", "4")}
@@ -27,7 +27,7 @@ class Graphs(unittest.TestCase):
     def flop_of(cls, how):
         """FLOP of the four last steps, by model, phase and layer."""
         with tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
-            run = Run(PROGRAM, *STEPS[how], how, cache=cache, command=ONLY_REPLAYS)
+            run = Run(PROGRAM, *STEPS[how], how, cache=cache, options=ONLY_REPLAYS)
         assert run.code == 0, run.err
         assert run.report["steps"] == 4, run.report["steps"]
         flop = collections.Counter()

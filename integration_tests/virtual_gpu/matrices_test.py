@@ -14,15 +14,15 @@ from virtual_gpu_test import LIBRARIES, why_no_virtual_gpu
 
 
 class Matrices(unittest.TestCase):
-    def run_program(self, *arguments, **more):
-        run = Run(*arguments, **more)
+    def run_program(self, *arguments, how=Run.in_child, **more):
+        run = how(*arguments, **more)
         self.addCleanup(run.close)
         self.assertEqual(run.code, 0, run.out + run.err)
         return run
 
     def test_factorisations_in_a_loss(self):
         # What is freed is overwritten, so that a result that nobody owns is seen.
-        run = self.run_program("linear_algebra.py", n := 32, environment={"MALLOC_PERTURB_": "85"})
+        run = self.run_program("linear_algebra.py", n := 32, how=Run, environment={"MALLOC_PERTURB_": "85"})
         self.assertIn("lu True", run.out)
         self.assertIn("least squares True True", run.out)
         self.assertIn("eig torch.complex64 (4,) (4, 4) (4,)", run.out)

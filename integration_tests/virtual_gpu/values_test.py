@@ -3,12 +3,13 @@
     values_test.py [unittest arguments]
 The environment, and where all is skipped, are those of virtual_gpu_test.py.
 """
+import os
 import subprocess
 import sys
 import unittest
 
 from program_run import PROGRAMS, PYTHON, Run
-from virtual_gpu_test import LIBRARIES, why_no_virtual_gpu
+from virtual_gpu_test import FORKED_RANKS, LIBRARIES, why_no_virtual_gpu
 
 # How far a loss may be from the CPU's, as a part of it. Operators of halves differ by device in what they round.
 DEFAULT_TOLERANCE = 1e-4
@@ -20,17 +21,18 @@ STRAIGHT = ("gpt_flash", "gpt_efficient", "norms", "recurrent")
 
 
 class Values(unittest.TestCase):
-    def run_program(self, *arguments, **more):
-        run = Run(*arguments, **more)
+    def run_program(self, *arguments, how=Run, **more):
+        run = how(*arguments, **more)
         self.addCleanup(run.close)
         self.assertEqual(run.code, 0, run.out + run.err)
         return run
 
     def test_training_is_the_cpus(self):
         """Losses are the CPU's, and so are the branches that depend on values; and nothing is left out."""
-        on_cpu = subprocess.run([PYTHON, "-B", PROGRAMS / "all_values.py", "cpu", *NAMES], check=True,
-                                capture_output=True, text=True, timeout=600).stdout.splitlines()
-        run = self.run_program("all_values.py", "cuda", *NAMES, options=("--values", "all"))
+        # One thread: two that wait for each other on busy cores take half as much again.
+        on_cpu = subprocess.run([PYTHON, "-B", PROGRAMS / "all_values.py", "cpu", *NAMES], check=True, capture_output=True, text=True,
+                                timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout.splitlines()
+        run = self.run_program("all_values.py", "cuda", *NAMES, how=Run.in_child, options=("--values", "all"))
         on_gpu = run.out.splitlines()
         self.assertEqual({line.split()[0] for line in on_cpu}, set(NAMES))
         self.assertEqual(len(on_gpu), len(on_cpu), run.out)
@@ -50,7 +52,7 @@ class Values(unittest.TestCase):
     def test_the_trace_is_that_of_a_run_that_computes_nothing(self):
         rows = []
         for values in ("all", "none"):
-            run = self.run_program("all_values.py", "cuda", *STRAIGHT, options=("--values", values))
+            run = self.run_program("all_values.py", "cuda", *STRAIGHT, how=Run.in_child, options=("--values", values))
             rows.append({(row["model"], row["layer"], row["phase"], row["op"], row["signature"]):
                          (row["launches"], row["model_flop"], row["kernel_launches"], row["kernels"])
                          for report in run.reports("kernel") for row in report["rows"]})
@@ -58,15 +60,15 @@ class Values(unittest.TestCase):
         self.assertEqual(rows[0], rows[1])
 
     def test_what_is_not_computed_is_said_once(self):
-        run = self.run_program("not_computed.py", options=("--values", "all"))
+        run = self.run_program("not_computed.py", how=Run.in_child, options=("--values", "all"))
         self.assertNotIn("False", run.out)
         self.assertEqual(run.err.count("aten::_cudnn_rnn is not computed"), 1, run.err)
         self.assertEqual(run.err.count("kernels that no operator of PyTorch's has launched are not computed"), 1, run.err)
         self.assertEqual(run.err.count("reads results"), 2, run.err)
 
     def test_ranks_add_up_large_tensors(self):
-        run = self.run_program("large_collective.py", options=("--values", "all"),
-                               launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+        run = self.run_program(FORKED_RANKS, 2, PROGRAMS / "large_collective.py", how=Run.in_child,
+                               options=("--values", "all", "--virtual-gpus", "2"))
         self.assertEqual(run.out.count("reduced True"), 2, run.out)
         self.assertNotIn("not computed", run.err)
 

@@ -8,6 +8,7 @@ as vision and examples, whose programs run in its place. With RFX_HARDWARE_PATH=
 every board, else each on one.
 """
 import collections
+import functools
 import importlib.metadata
 import importlib.util
 import json
@@ -25,12 +26,12 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import rfx_trace  # noqa: E402
 from cuda_torch import why_no_virtual_gpu  # noqa: E402
-from prefork import Prefork  # noqa: E402
-from program_run import PROGRAMS, PYTHON, RFINJECT, VARIABLES, Run  # noqa: E402
+from program_run import COMPILING, PROGRAMS, PYTHON, RFINJECT, Run  # noqa: E402
 
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
 BOARDS = ("V100-SXM2-16GB", "A100-SXM4-80GB", "H100-SXM5-80GB")
+FORKED_RANKS = pathlib.Path(__file__).resolve().parents[1] / "forked_ranks.py"
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 # 2 per multiply-add of ResNet-18's convolutions and its linear layer, an image of 224 x 224; the backward lacks the
@@ -56,16 +57,6 @@ OF_AN_ACCURACY = {"aten::topk", "aten::eq", "aten::sum", "aten::mul", "aten::cop
 
 
 class VirtualGpu(unittest.TestCase):
-    forked = None
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.forked is not None:
-            prefork, traces = cls.forked
-            prefork.close()
-            traces.cleanup()
-        cls.forked = None
-
     def finished(self, run, code=0):
         self.addCleanup(run.close)
         self.assertEqual(run.code, code, run.out + run.err)
@@ -74,14 +65,9 @@ class VirtualGpu(unittest.TestCase):
     def run_program(self, *arguments, code=0, **more):
         return self.finished(Run(*arguments, **more), code)
 
-    def run_in_child(self, *arguments):
-        """As run_program, for what does not depend on how a process begins and ends."""
-        cls = type(self)
-        if cls.forked is None:
-            traces = tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-")
-            cls.forked = Prefork([RFINJECT, "--estimate", "A100-SXM4-80GB", "-o", traces.name + "/", PYTHON], VARIABLES), traces
-        prefork, traces = cls.forked
-        return self.finished(Run.of_child(prefork, traces.name, *arguments))
+    def run_in_child(self, *arguments, code=0, **more):
+        """As run_program, for what does not depend on how a process begins."""
+        return self.finished(Run.in_child(*arguments, **more), code)
 
     def assert_every_launch_of_a_layer_has_it(self, run, outside=()):
         """Only the operators named `outside` are without a module, an accuracy's beside a validation, and what is
@@ -141,7 +127,7 @@ class VirtualGpu(unittest.TestCase):
     def test_loops_of_the_usual_frameworks(self):
         for words, gpu in ((("trainer",), "H100-SXM5-80GB"), (("closure",), "V100-SXM2-16GB")):
             with self.subTest(words=words):
-                run = self.run_program("loops.py", *words, gpu=gpu)
+                run = self.run_in_child("loops.py", *words, gpu=gpu)
                 self.assertIn("loop ok", run.out)
                 rows = [row for report in run.reports("op") for row in report["rows"]]
                 outside = {row["op"] for row in rows
@@ -155,7 +141,7 @@ class VirtualGpu(unittest.TestCase):
     def test_a_recipe_for_images(self):
         for gpu in BOARDS:
             with self.subTest(gpu=gpu):
-                run = self.run_program("loops.py", "recipe", gpu=gpu)
+                run = self.run_in_child("loops.py", "recipe", gpu=gpu)
                 self.assertIn("loop ok", run.out)
                 # The scaler multiplies the loss, and so does its backward.
                 self.assert_every_launch_of_a_layer_has_it(run, {"aten::mul"})
@@ -190,15 +176,15 @@ class VirtualGpu(unittest.TestCase):
             for gpu in BOARDS if ALL else [BOARDS[i % len(BOARDS)]]:
                 with self.subTest(gpu=gpu, words=words):
                     # main.py leaves its checkpoint where it is started.
-                    run = self.run_program(*words, gpu=gpu, cwd=folder)
+                    run = self.run_in_child(*words, gpu=gpu, cwd=folder)
                     self.assert_every_launch_of_a_layer_has_it(run, {"aten::mul"} if "--amp" in words else ())
 
     def test_the_imagenet_program(self):
         for gpu in BOARDS:
             with self.subTest(gpu=gpu):
-                run = self.run_program(EXAMPLES / "imagenet" / "main.py", "-a", "resnet18", "--dummy", "--dummy-images",
-                                       64, "--num-classes", 10, "--image-size", 64, "-b", 32, "-j", 1, "-p", 1,
-                                       "--epochs", 1, "--amp", gpu=gpu)
+                run = self.run_in_child(EXAMPLES / "imagenet" / "main.py", "-a", "resnet18", "--dummy", "--dummy-images",
+                                        64, "--num-classes", 10, "--image-size", 64, "-b", 32, "-j", 1, "-p", 1,
+                                        "--epochs", 1, "--amp", gpu=gpu)
                 self.assertEqual(run.report("model")["collector"], "virtual-gpu")
 
     def test_no_library_of_nvidias_is_called(self):
@@ -219,9 +205,9 @@ class VirtualGpu(unittest.TestCase):
         self.assertEqual(others, [])
 
     def test_memory_is_the_boards(self):
-        fits = self.run_program("train.py", "vgg19", 256, gpu="A100-SXM4-80GB")
+        fits = self.run_in_child("train.py", "vgg19", 256, gpu="A100-SXM4-80GB")
         self.assertIn("NVIDIA A100-SXM4-80GB", fits.out)
-        too_large = self.run_program("train.py", "vgg19", 256, gpu="V100-SXM2-16GB", code=1)
+        too_large = self.run_in_child("train.py", "vgg19", 256, gpu="V100-SXM2-16GB", code=1)
         self.assertIn("OutOfMemoryError", too_large.err)
         self.assertIn("total capacity of 15.78 GiB", too_large.err)
         # The report has where memory was asked for in vain, and what was allocated then.
@@ -237,7 +223,7 @@ class VirtualGpu(unittest.TestCase):
         self.assertIsNone(fits.memory()["refused"])
 
     def test_a_large_batch_costs_little(self):
-        run = self.run_program("train.py", "resnet50", 256)
+        run = self.run_in_child("train.py", "resnet50", 256)
         seconds = [float(text) for text in re.findall(r"^cpu_seconds (.*)$", run.out, re.MULTILINE)]
         # 3 s a step on two cores are 6 of a processor; what was measured is a fortieth.
         self.assertLess(max(seconds[1:]), 1.5)
@@ -309,7 +295,7 @@ class VirtualGpu(unittest.TestCase):
         for gpu in ("A100-SXM4-80GB", "H100-SXM5-80GB"):
             with self.subTest(gpu=gpu):
                 board = board_of(gpu)
-                run = self.run_program("copies.py", gpu=gpu)
+                run = self.run_in_child("copies.py", gpu=gpu)
                 taken = {name: float(ms) * 1e-3 for name, ms in re.findall(r"^(\w+) ([\d.]+)$", run.out, re.MULTILINE)}
                 count = 64 << 20
                 over_pcie, in_memory = count / board["pcie_bytes_per_s"], count / board["dram_bytes_per_s"]
@@ -339,8 +325,7 @@ class VirtualGpu(unittest.TestCase):
     def test_an_all_reduce_takes_its_bytes_over_the_link(self):
         for gpu, link in (("A100-SXM4-80GB", "nvlink"), ("T4", "pcie")):
             with self.subTest(gpu=gpu):
-                run = self.run_program("ddp.py", gpu=gpu,
-                                       launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+                run = self.run_in_child(FORKED_RANKS, 2, PROGRAMS / "ddp.py", gpu=gpu, options=("--virtual-gpus", "2"))
                 self.assertEqual(run.out.count("ddp ok"), 2, run.err)
                 rows = [row for row in run.report("kernel")["rows"]
                         if row["op"] == "nccl:all_reduce" and row["signature"] == f"{64 << 20} B, 2 ranks"]
@@ -358,9 +343,9 @@ class VirtualGpu(unittest.TestCase):
     def test_compiled_kernels(self):
         for mode in ("default", "reduce-overhead"):
             with self.subTest(mode=mode), tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
-                # Its compiler tries its kernels out in the first steps.
-                run = self.run_program("compiled.py", mode, options=("--skip", "3"),
-                                       environment={"TORCHINDUCTOR_CACHE_DIR": cache})
+                # Its compiler tries its kernels out in the first steps. The first has Inductor's pool of compilers, too.
+                run = (self.run_program if mode == "default" else functools.partial(self.run_in_child, **COMPILING))(
+                    "compiled.py", mode, options=("--skip", "3"), environment={"TORCHINDUCTOR_CACHE_DIR": cache})
                 report = run.report("kernel")
                 self.assertEqual(report["steps"], 3)
                 kernels = [row for row in report["rows"] if row["kernel"].startswith("triton_")]
@@ -381,8 +366,8 @@ class VirtualGpu(unittest.TestCase):
 
     def test_compiled_kernels_have_the_layer_that_was_compiled(self):
         with tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
-            run = self.run_program("compiled.py", "default", "blocks", options=("--skip", "3"),
-                                   environment={"TORCHINDUCTOR_CACHE_DIR": cache})
+            run = self.run_in_child("compiled.py", "default", "blocks", options=("--skip", "3"),
+                                    environment={"TORCHINDUCTOR_CACHE_DIR": cache}, **COMPILING)
         kernels = collections.defaultdict(set)
         for row in run.report("kernel")["rows"]:
             if row["kernel"] in ("aten::addmm", "aten::mm"):
@@ -421,10 +406,10 @@ class VirtualGpu(unittest.TestCase):
 
     def test_several_devices(self):
         # Not its exit code: see "Not done yet" of docs/use/VIRTUAL_GPU.md.
-        both = Run("data_parallel.py", options=("--virtual-gpus", "2"))
+        both = Run.in_child("data_parallel.py", options=("--virtual-gpus", "2"))
         self.addCleanup(both.close)
         self.assertIn("devices 2", both.out, both.err)
-        too_few = self.run_program("data_parallel.py", "2", code=1)
+        too_few = self.run_in_child("data_parallel.py", "2", code=1)
         self.assertIn("asks for GPU 1", too_few.err)
         self.assertIn("--virtual-gpus", too_few.err)
 
@@ -434,7 +419,7 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("RuntimeError", run.out)
 
     def test_every_function_that_is_not_there_says_its_name_once(self):
-        run = self.run_program("stubs.py")
+        run = self.run_in_child("stubs.py")
         called = re.findall(r"^stub (\w+)$", run.out, re.MULTILINE)
         self.assertGreater(len(called), 100)
         self.assertGreater(int(run.out.split("checked ")[1]), 100, "their types are in the headers beside torch")
@@ -553,7 +538,7 @@ class VirtualGpu(unittest.TestCase):
         self.assertEqual(run.report("op")["process_count"], 4)
 
     def test_a_rank_that_is_gone_is_named(self):
-        run = self.run_program("rank_gone.py", launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+        run = self.run_in_child(FORKED_RANKS, 2, PROGRAMS / "rank_gone.py", options=("--virtual-gpus", "2"))
         self.assertIn("gone ok", run.out)
         self.assertIn("AllReduce: rank 1 is gone", run.err)
 
