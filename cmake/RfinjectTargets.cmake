@@ -27,6 +27,11 @@ if(RFINJECT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(rfinject_options INTERFACE -fno-sanitize=function)
 endif()
 
+# Collecting garbage from 128 MB on, as is usual, takes GCC a tenth of its time; no file of ours takes 1 GB.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+endif()
+
 # Clang only builds for its sanitizers; GCC decides which warnings are errors.
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(rfinject_options INTERFACE -Wno-error)
