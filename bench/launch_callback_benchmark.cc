@@ -207,6 +207,7 @@ bool AttributionWorks() {
 void RequestSlotRepair() noexcept {}
 uint32_t LayerOfGradient(uint32_t owner, uintptr_t) noexcept { return owner; }
 void RequestPoliteExit() noexcept {}
+void ActivateWithoutPython() noexcept {}
 void NoteOptimizerStep() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
 void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}

@@ -27,6 +27,11 @@ if(RFINJECT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(rfinject_options INTERFACE -fno-sanitize=function)
 endif()
 
+# Collecting garbage from 128 MB on, as is usual, takes GCC a tenth of its time; no file of ours takes 1 GB.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+endif()
+
 # Clang builds for its sanitizers, and checks what collector/thread_annotations.h says of locks; GCC decides which other
 # warnings are errors.
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)

@@ -103,18 +103,18 @@ run()
 
 // Set under the GIL, while the script runs.
 Calibrator* g_calibrator = nullptr;
-const PythonApi* g_python = nullptr;
+const PythonApi* g_trial_python = nullptr;
 
 // The interpreter's frames lie between the script and us, and no exception may pass through them. Instead the script
 // ends, and with it the calibration.
 template <typename Function>
 PyObject* Guarded(Function function) {
   try {
-    return function(*g_python);
+    return function(*g_trial_python);
   } catch (::abi::__forced_unwind&) {
     throw;  // the thread is being cancelled
   } catch (...) {
-    g_python->PyErr_SetNone(static_cast<PyObject*>(g_python->PyExc_Exception));
+    g_trial_python->PyErr_SetNone(static_cast<PyObject*>(g_trial_python->PyExc_Exception));
     return nullptr;
   }
 }
@@ -152,7 +152,7 @@ CalibrationResult CalibrateByPython(const TorchSymbols& symbols, bool operands) 
     ~Unset() { g_calibrator = nullptr; }
   } unset;
   g_calibrator = &calibrator;
-  g_python = &python;
+  g_trial_python = &python;
   std::string error;
   {
     const CalibratorCallbacks callbacks(&calibrator, symbols, operands);

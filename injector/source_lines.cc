@@ -27,7 +27,7 @@ struct Launch {
 constexpr size_t kLaunches = 16384;
 constinit Mutex g_lock;
 std::array<Launch, kLaunches> g_launches RFINJECT_GUARDED_BY(g_lock);
-uint64_t g_count RFINJECT_GUARDED_BY(g_lock) = 0;
+uint64_t g_launch_count RFINJECT_GUARDED_BY(g_lock) = 0;
 
 bool LineOfNode(uint32_t layer, uint32_t* line) noexcept {
   const NodeNumber node = OwnerNodeOfThread();
@@ -36,11 +36,11 @@ bool LineOfNode(uint32_t layer, uint32_t* line) noexcept {
   const HeldLock held(g_lock);
   const uint64_t after = node.sequence + 1;  // the thread's next number after the node's birth
   uint64_t least = UINT64_MAX;
-  const uint64_t kept = g_count < kLaunches ? g_count : kLaunches;
+  const uint64_t kept = g_launch_count < kLaunches ? g_launch_count : kLaunches;
   // The search goes from the newest back. Of several launches that a node was born with, the first is the operator's
   // own. Of two others that are equally near, a view is more likely made for the later.
   for (uint64_t i = 1; i <= kept; ++i) {
-    const Launch& launch = g_launches[(g_count - i) % kLaunches];
+    const Launch& launch = g_launches[(g_launch_count - i) % kLaunches];
     if (launch.thread != node.thread || launch.layer != layer) continue;
     const uint64_t distance = launch.next_node > after ? launch.next_node - after : after - launch.next_node;
     if (distance > least || (distance == least && distance != 0)) continue;
@@ -57,9 +57,9 @@ bool LineOfRecompute(const Site& site, uint32_t here, uint32_t* line) noexcept {
   if (!g_lock.TryLock()) return false;
   const HeldLock held(g_lock);
   const Launch* same_operator = nullptr;
-  const uint64_t kept = g_count < kLaunches ? g_count : kLaunches;
+  const uint64_t kept = g_launch_count < kLaunches ? g_launch_count : kLaunches;
   for (uint64_t i = 1; i <= kept; ++i) {
-    const Launch& launch = g_launches[(g_count - i) % kLaunches];
+    const Launch& launch = g_launches[(g_launch_count - i) % kLaunches];
     if (launch.layer != site.layer) continue;
     if (launch.line == here) {
       *line = here;
@@ -79,7 +79,7 @@ bool LineOfLaunch(const Site& site, Recorder& recorder, uint32_t* line) noexcept
   NextNode next;
   if (*line == 0 || !NextNodeOfThread(&next) || !g_lock.TryLock()) return true;
   const HeldLock held(g_lock);
-  g_launches[g_count++ % kLaunches] = {next.thread, next.sequence, site.layer, site.op, *line};
+  g_launches[g_launch_count++ % kLaunches] = {next.thread, next.sequence, site.layer, site.op, *line};
   return true;
 }
 

@@ -44,7 +44,7 @@ uint64_t Convolution(const OpCall& call) {
 
 // convolution_backward(grad_output, input, weight, …): gradients of input, weight and bias. Which are computed is
 // seen in the results: what output_mask leaves out comes back undefined.
-uint64_t ConvolutionBackward(const OpCall& call) {
+uint64_t ConvolutionBackwardFlop(const OpCall& call) {
   const TensorView* grad = InputTensor(call, 0);
   const TensorView* input = InputTensor(call, 1);
   const TensorView* weight = InputTensor(call, 2);
@@ -202,7 +202,7 @@ FlopCount Rnn(const OpCall& call, bool backward) {
 
 // Training: mean 1, variance 3, normalise 2; weight and bias 2. Evaluation: one scale and one shift per element,
 // since statistics, weight and bias fold into two numbers a channel.
-uint64_t BatchNorm(const OpCall& call) {
+uint64_t BatchNormFlop(const OpCall& call) {
   const uint64_t elements = Elements(FirstTensors(call, call.inputs));
   if (!Flag(call, 0, NameHas(call, "with_update"))) return Product(2, elements);
   return Product(InputTensor(call, 1) != nullptr ? 8 : 6, elements);
@@ -279,7 +279,7 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
     case FlopRule::kConvolution:
       return OnMatrix(Convolution(call));
     case FlopRule::kConvolutionBackward:
-      return OnMatrix(ConvolutionBackward(call));
+      return OnMatrix(ConvolutionBackwardFlop(call));
     case FlopRule::kMatmul:
       return Matmul(call);
     case FlopRule::kLinear:
@@ -297,7 +297,7 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
     case FlopRule::kRnnBackward:
       return Rnn(call, true);
     case FlopRule::kBatchNorm:
-      return OnVector(BatchNorm(call));
+      return OnVector(BatchNormFlop(call));
     case FlopRule::kNormalise:
       return OnVector(Normalise(call));
     case FlopRule::kLinearAlgebra:

@@ -30,7 +30,7 @@ struct Noted {
   std::array<LoadedObject, kMaxObjects> objects;
   std::array<Place, kMaxPlaces> places;
 };
-Mutex g_mutex;  // tried, never waited for
+Mutex g_unwinding;  // tried, never waited for
 Noted* g_noted = nullptr;
 // This library. Our constructor may run before dynamic initialisers.
 constinit LoadedObject g_own;
@@ -46,8 +46,8 @@ uint32_t ModuleOf(uintptr_t address) noexcept {
 }
 
 size_t TakeStack(std::span<NativeFrame> out) noexcept {
-  if (!g_mutex.TryLock()) return 0;
-  const HeldLock held(g_mutex);
+  if (!g_unwinding.TryLock()) return 0;
+  const HeldLock held(g_unwinding);
   StackFrame frames[kMaxStackFrames];
   const size_t count = Unwind(frames);
   size_t kept = 0;
@@ -97,7 +97,7 @@ void NameNativeStacks(Recorder& recorder) noexcept RFINJECT_NO_THREAD_SAFETY_ANA
   // An unwind of another thread takes some 70 us. A thread that was stopped inside an unwind must not hold up the end
   // of the process.
   constexpr int64_t kUnwindWaitNs = 100'000'000;
-  if (!g_mutex.LockFor(kUnwindWaitNs)) return;
+  if (!g_unwinding.LockFor(kUnwindWaitNs)) return;
   auto* const begin = g_noted->places.data();
   std::sort(begin, begin + g_noted->places_size);
   auto* const end = std::unique(begin, begin + g_noted->places_size);
@@ -115,6 +115,6 @@ void NameNativeStacks(Recorder& recorder) noexcept RFINJECT_NO_THREAD_SAFETY_ANA
 } catch (...) {
 }
 
-void ResetNativeStacksAfterFork() noexcept { g_mutex.ResetInForkedChild(); }
+void ResetNativeStacksAfterFork() noexcept { g_unwinding.ResetInForkedChild(); }
 
 }  // namespace rfinject

@@ -20,7 +20,7 @@ constexpr Py_ssize_t kMostBreaks = 4096;
 constexpr size_t kMostOfReason = 240;  // bytes
 constexpr size_t kMostOfName = 200;
 
-struct Globals {
+struct Breaks {
   std::atomic<Recorder*> recorder{nullptr};
   // The rest is of the thread that holds the GIL.
   Py_ssize_t seen = 0;  // of the list
@@ -28,7 +28,7 @@ struct Globals {
   PyObject* crossing = nullptr;
   bool busy = false;  // our own code makes code objects
 };
-constinit Globals g;
+constinit Breaks g_breaks;
 
 // The bytes of what the graph that Inductor compiles at the moment gives to the program, without what it keeps for
 // the backward; nothing where a size is not a number.
@@ -54,14 +54,14 @@ def crossing():
 )";
 
 uint64_t BytesOfGraph(const PythonApi& python) {
-  g.busy = true;
-  if (g.crossing == nullptr) {
+  g_breaks.busy = true;
+  if (g_breaks.crossing == nullptr) {
     std::string error;
-    g.crossing = RunPython(python, kCrossing, &error).Item("crossing").release();
+    g_breaks.crossing = RunPython(python, kCrossing, &error).Item("crossing").release();
   }
   // A call that fails gives an empty Ref: another version of Inductor.
-  const std::string text = Ref::Borrow(python, g.crossing).Call().Text();
-  g.busy = false;
+  const std::string text = Ref::Borrow(python, g_breaks.crossing).Call().Text();
+  g_breaks.busy = false;
   uint64_t bytes = 0;
   for (const char digit : text) bytes = bytes * 10 + static_cast<uint64_t>(digit - '0');
   return bytes;
@@ -149,20 +149,20 @@ Ref ListOfBreaks(const PythonApi& python) {
 bool HasNew(const PythonApi& python, const Ref& list) {
   if (!list) return false;
   const Py_ssize_t size = python.PyList_Size(list.get());
-  if (size < g.seen) g.seen = 0;  // torch._dynamo.reset()
-  return size > g.seen;
+  if (size < g_breaks.seen) g_breaks.seen = 0;  // torch._dynamo.reset()
+  return size > g_breaks.seen;
 }
 
 // `bytes` cross the last one.
 void TellNew(const PythonApi& python, const Ref& list, uint64_t bytes) {
-  Recorder& recorder = *g.recorder.load(std::memory_order_relaxed);
-  for (const Py_ssize_t size = python.PyList_Size(list.get()); g.seen < size; ++g.seen) {
-    if (++g.told > kMostBreaks) {
+  Recorder& recorder = *g_breaks.recorder.load(std::memory_order_relaxed);
+  for (const Py_ssize_t size = python.PyList_Size(list.get()); g_breaks.seen < size; ++g_breaks.seen) {
+    if (++g_breaks.told > kMostBreaks) {
       recorder.CountDrop("graph breaks");
       continue;
     }
-    Ref reason = Ref::Borrow(python, python.PyList_GetItem(list.get(), g.seen));
-    trace::GraphBreak graph_break{.count = 1, .bytes = g.seen + 1 == size ? bytes : 0};
+    Ref reason = Ref::Borrow(python, python.PyList_GetItem(list.get(), g_breaks.seen));
+    trace::GraphBreak graph_break{.count = 1, .bytes = g_breaks.seen + 1 == size ? bytes : 0};
     graph_break.reason = OneLine(reason.Attribute("reason").Text());
     NamePlace(python, reason.Attribute("user_stack"), &graph_break);
     recorder.Keep(std::move(graph_break));
@@ -170,16 +170,16 @@ void TellNew(const PythonApi& python, const Ref& list, uint64_t bytes) {
 }
 
 void Read(const PythonApi& python, bool graph_loaded) try {
-  if (g.recorder.load(std::memory_order_acquire) == nullptr || g.busy) return;
+  if (g_breaks.recorder.load(std::memory_order_acquire) == nullptr || g_breaks.busy) return;
   const Ref list = ListOfBreaks(python);
   if (HasNew(python, list)) TellNew(python, list, graph_loaded ? BytesOfGraph(python) : 0);
 } catch (const std::exception&) {
-  g.recorder.load(std::memory_order_relaxed)->CountDrop("graph breaks");
+  g_breaks.recorder.load(std::memory_order_relaxed)->CountDrop("graph breaks");
 }
 
 }  // namespace
 
-void WatchGraphBreaks(Recorder& recorder) noexcept { g.recorder.store(&recorder, std::memory_order_release); }
+void WatchGraphBreaks(Recorder& recorder) noexcept { g_breaks.recorder.store(&recorder, std::memory_order_release); }
 
 void OnCodeObject(const PythonApi& python) { Read(python, /*graph_loaded=*/false); }
 void OnGraphLoaded(const PythonApi& python) { Read(python, /*graph_loaded=*/true); }

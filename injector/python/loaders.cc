@@ -22,7 +22,7 @@ void NoteLoader(const PythonApi& python) {
     if (calls.empty() || !calls.front().first) return;
     const long long batch = calls.front().first.Dict().Item("_index_sampler").Dict().Item("batch_size").Integer(0);
     if (batch > 0) g_batch = static_cast<uint64_t>(batch);
-  } catch (abi::__forced_unwind&) {
+  } catch (::abi::__forced_unwind&) {
     throw;
   } catch (...) {  // no memory
   }

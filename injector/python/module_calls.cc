@@ -11,7 +11,7 @@
 namespace rfinject {
 namespace {
 
-const PythonApi* g_python = nullptr;
+const PythonApi* g_calls_python = nullptr;
 
 // The innermost module being called on this thread. Initial-exec: 8 of the bytes that glibc keeps for libraries that
 // are opened at run time, for a read without a call.
@@ -39,8 +39,8 @@ template <typename Original>
 // An nn.Identity is called with an argument, and without one (which fails); `g_trial_calls` must count both.
 int g_trial_calls = 0;
 bool Trial(std::string* why) {
-  auto* none = static_cast<PyObject*>(g_python->_Py_NoneStruct);
-  Ref identity = ImportedModule(*g_python, "torch.nn").Attribute("Identity").Call();
+  auto* none = static_cast<PyObject*>(g_calls_python->_Py_NoneStruct);
+  Ref identity = ImportedModule(*g_calls_python, "torch.nn").Attribute("Identity").Call();
   g_trial_calls = 0;
   Ref result = identity.Call({none});
   if (result.get() != none || g_trial_calls != 1) {
@@ -77,7 +77,7 @@ PyObject* CallByFunction(PyObject* callable, PyObject* const* arguments, size_t 
   if (count == 0 || (t_frame != nullptr && t_frame->module == arguments[0])) {
     return g_generic_vectorcall(callable, arguments, flagged_count, names);
   }
-  if (names != nullptr) count += g_python->PyTuple_Size(names);
+  if (names != nullptr) count += g_calls_python->PyTuple_Size(names);
   return CallInLayer(arguments[0], CallArguments{nullptr, nullptr, arguments + 1, count - 1},
                      [&] { return g_generic_vectorcall(callable, arguments, flagged_count, names); });
 }
@@ -90,7 +90,7 @@ PyObject* CountByFunction(PyObject* callable, PyObject* const* arguments, size_t
 }  // namespace
 
 ModuleCalls WatchModuleCalls(const PythonApi& python, bool with_function) {
-  g_python = &python;
+  g_calls_python = &python;
   ModuleCalls calls;
   Ref module_class = ImportedModule(python, "torch.nn.modules.module").Attribute("Module");
   if (!module_class.IsInstance(python.PyType_Type)) {

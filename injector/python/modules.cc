@@ -51,7 +51,7 @@ int ActivateWithoutModules(void*) {
   Modules& modules = *TheModules();
   try {
     if (modules.steps.EnsureActive(/*first_call=*/false)) modules.steps.UpdatePolicy();
-  } catch (abi::__forced_unwind&) {
+  } catch (::abi::__forced_unwind&) {
     throw;
   } catch (...) {
     modules.recorder.Disable("out of memory while the trace was opened");
@@ -86,7 +86,7 @@ int ActivateWithoutModules(void*) {
       const uint32_t trained = modules.steps.roles().last_trained();
       modules.steps.OnRootCall(root, trained != 0 && registry.RootIsInEvalMode(trained), arguments);
     }
-  } catch (abi::__forced_unwind&) {
+  } catch (::abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs
   } catch (...) {
     modules.recorder.Disable("out of memory while a module was named");
@@ -121,7 +121,7 @@ void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments&
       if (found) modules.recorder.SetLayerShapes(call.layer, input, output);
     }
     modules.registry.EndShapeAttempt(module, call.layer, found);
-  } catch (abi::__forced_unwind&) {
+  } catch (::abi::__forced_unwind&) {
     throw;
   } catch (...) {
     modules.recorder.Disable("out of memory while a layer's shapes were noted");

@@ -124,7 +124,7 @@ uint32_t SteppingOptimizer() {
     const uint32_t number = NumberOf(all, calls.front().first.get());
     if (number != 0) all.NoteParameters(calls.front().first.get());
     return number;
-  } catch (abi::__forced_unwind&) {
+  } catch (::abi::__forced_unwind&) {
     throw;
   } catch (...) {  // no memory
     return 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kFileInput = 257;  // Py_file_input: a start symbol of the grammar, unchanged since Python 2
 
-PythonApi g_table;
+PythonApi g_api;
 std::atomic<bool> g_filled{false};
 
 // Dereferences what the interpreter exports as a pointer variable (PyExc_…); types and singletons are objects.
@@ -25,7 +25,7 @@ void* ExportedObject(const char* name, void* symbol) {
 }  // namespace
 
 const PythonApi* GetPython() noexcept {
-  if (g_filled.load(std::memory_order_acquire)) return &g_table;
+  if (g_filled.load(std::memory_order_acquire)) return &g_api;
   // Two threads that fill the table at once store the same values.
   PythonApi table;
 #define RFINJECT_FILL(name, result, arguments)                                    \
@@ -42,9 +42,9 @@ const PythonApi* GetPython() noexcept {
   RFINJECT_PYTHON_DATA(RFINJECT_FILL)
 #undef RFINJECT_FILL
   if (table.PyExc_Exception == nullptr) return nullptr;  // the interpreter has not been initialised yet
-  g_table = table;
+  g_api = table;
   g_filled.store(true, std::memory_order_release);
-  return &g_table;
+  return &g_api;
 }
 
 // While the code runs, plain pointers hold our objects: a daemon thread that waits for the GIL while the interpreter

@@ -194,12 +194,12 @@ const char* Compare(const PythonApi& python, PyObject* first) {
   return nullptr;
 }
 
-const PythonApi* g_python = nullptr;
+const PythonApi* g_frames_python = nullptr;
 
 PyObject* OnTrial(PyObject*, PyObject* first) {
   ++g_trials;
-  if (const char* failure = Compare(*g_python, first); failure != nullptr) g_trial = failure;
-  return NewNone(*g_python);
+  if (const char* failure = Compare(*g_frames_python, first); failure != nullptr) g_trial = failure;
+  return NewNone(*g_frames_python);
 }
 
 // The trial has a plain call, a call that comes back through C, a generator's call, and one in the middle of an
@@ -229,7 +229,7 @@ outer()
 constexpr int kTrialCalls = 5;
 
 bool TryFrames(const PythonApi& python, const char** why) {
-  g_python = &python;
+  g_frames_python = &python;
   g_trial = nullptr;
   g_trials = 0;
   g_arguments = true;

@@ -20,11 +20,11 @@ struct Functions {
   Ref disable_torch_function;
 };
 
-const PythonApi* g_python = nullptr;
+const PythonApi* g_state_python = nullptr;
 Functions* g_functions = nullptr;
 std::string* g_autocast_seen = nullptr;
 
-Ref Text(const char* text) { return Ref(*g_python, g_python->PyUnicode_FromString(text)); }
+Ref Text(const char* text) { return Ref(*g_state_python, g_state_python->PyUnicode_FromString(text)); }
 
 uint32_t FromBool(const Ref& value) {
   if (!value) return Tristate::kUnknown;
@@ -48,7 +48,7 @@ std::string StripTorchPrefix(std::string name) {
 }  // namespace
 
 void InitTorchState(const PythonApi& python) {
-  g_python = &python;
+  g_state_python = &python;
   g_functions = new Functions;
   g_autocast_seen = new std::string;
   Ref core = ImportedModule(python, "torch._C");
@@ -76,16 +76,16 @@ void InitTorchState(const PythonApi& python) {
 RunFacts ReadVersions() {
   RunFacts run;
   ProcessFacts& facts = run.process;
-  const char* version = g_python->Py_GetVersion();
+  const char* version = g_state_python->Py_GetVersion();
   facts.python_version.assign(version, std::strcspn(version, " "));
-  facts.python_executable = ImportedModule(*g_python, "sys").Attribute("executable").Text();
-  Ref torch = ImportedModule(*g_python, "torch");
+  facts.python_executable = ImportedModule(*g_state_python, "sys").Attribute("executable").Text();
+  Ref torch = ImportedModule(*g_state_python, "torch");
   facts.torch_version = torch.Attribute("__version__").Text();
   Ref cuda = torch.Attribute("version").Attribute("cuda");
   if (cuda && !cuda.IsNone()) facts.cuda_version = cuda.Text();
-  facts.torchvision_version = ImportedModule(*g_python, "torchvision").Attribute("__version__").Text();
+  facts.torchvision_version = ImportedModule(*g_state_python, "torchvision").Attribute("__version__").Text();
   // The version that torch was compiled for: asking for the one at run time loads another library of cuDNN.
-  Ref cudnn = ImportedModule(*g_python, "torch._C").Attribute("_cudnn");
+  Ref cudnn = ImportedModule(*g_state_python, "torch._C").Attribute("_cudnn");
   for (const Ref& number : cudnn.Attribute("getCompileVersion").Call().Parts()) {
     if (!facts.cudnn_version.empty()) facts.cudnn_version += '.';
     facts.cudnn_version += number.Text();
@@ -137,21 +137,21 @@ bool Tracing() {
 }
 
 bool InDataLoaderWorker() {
-  Ref info = ImportedModule(*g_python, "torch.utils.data._utils.worker").Attribute("_worker_info");
+  Ref info = ImportedModule(*g_state_python, "torch.utils.data._utils.worker").Attribute("_worker_info");
   return info && !info.IsNone();
 }
 
 bool OptimizerExists() {
   // Optimizer.__init__ wraps the class's step for the profiler and marks it `hooked`, in every torch since 1.8.
-  Ref base = ImportedModule(*g_python, "torch.optim.optimizer").Attribute("Optimizer");
+  Ref base = ImportedModule(*g_state_python, "torch.optim.optimizer").Attribute("Optimizer");
   Ref classes = base.Attribute("__subclasses__").Call();
   if (!classes) return false;
   // The walk is breadth first. A class is in the list once for each base that it has there, which does no harm.
-  for (Py_ssize_t i = 0; i < g_python->PyList_Size(classes.get()) && i < 1000; ++i) {
-    Ref type = Ref::Borrow(*g_python, g_python->PyList_GetItem(classes.get(), i));
+  for (Py_ssize_t i = 0; i < g_state_python->PyList_Size(classes.get()) && i < 1000; ++i) {
+    Ref type = Ref::Borrow(*g_state_python, g_state_python->PyList_GetItem(classes.get(), i));
     // A class that is no optimizer of torch's may have anything there.
     Ref step = type.InClass("step");
-    if (step.IsInstance(g_python->PyFunction_Type) && step.Attribute("hooked").IsTrue()) return true;
+    if (step.IsInstance(g_state_python->PyFunction_Type) && step.Attribute("hooked").IsTrue()) return true;
     Ref more = type.OfClass("__subclasses__").Call();
     if (more) more = classes.Attribute("extend").Call({more.get()});
   }
@@ -161,7 +161,7 @@ bool OptimizerExists() {
 QuietTorch::QuietTorch() {
   Ref state = g_functions->get_tracing_state.Call();
   if (state && !state.IsNone() && g_functions->set_tracing_state) {
-    g_functions->set_tracing_state.Call({static_cast<PyObject*>(g_python->_Py_NoneStruct)});
+    g_functions->set_tracing_state.Call({static_cast<PyObject*>(g_state_python->_Py_NoneStruct)});
     tracing_state_ = std::move(state);
   }
   guard_ = g_functions->disable_torch_function.Call();
@@ -169,7 +169,7 @@ QuietTorch::QuietTorch() {
 }
 
 QuietTorch::~QuietTorch() {
-  auto* none = static_cast<PyObject*>(g_python->_Py_NoneStruct);
+  auto* none = static_cast<PyObject*>(g_state_python->_Py_NoneStruct);
   guard_.Attribute("__exit__").Call({none, none, none});
   if (tracing_state_) g_functions->set_tracing_state.Call({tracing_state_.get()});
 }

@@ -10,7 +10,7 @@ CallFunction g_generic_call = nullptr;
 
 namespace {
 
-const PythonApi* g_python = nullptr;
+const PythonApi* g_slots_python = nullptr;
 PyTypeObject* g_module_class = nullptr;  // owned
 PyObject* g_subclasses = nullptr;        // the descriptor type.__subclasses__, owned
 PyObject* g_seen_function = nullptr;     // owned; what makes a patch unneeded, or null
@@ -22,17 +22,17 @@ int InitType(PyObject* self, PyObject* args, PyObject* kwargs);
 // Patches one class and the metaclass that will make its subclasses.
 void Patch(PyTypeObject* type) {
   PyTypeObject* metaclass =
-      reinterpret_cast<PyTypeObject*>(g_python->PyObject_Type(reinterpret_cast<PyObject*>(type)));
+      reinterpret_cast<PyTypeObject*>(g_slots_python->PyObject_Type(reinterpret_cast<PyObject*>(type)));
   if (metaclass != nullptr) {
     if (g_type_init != nullptr && LoadTypeSlot(metaclass, kTypeInit) == Address(g_type_init)) {
       StoreTypeSlot(metaclass, kTypeInit, Address(&InitType));
     }
-    g_python->Py_DecRef(reinterpret_cast<PyObject*>(metaclass));
+    g_slots_python->Py_DecRef(reinterpret_cast<PyObject*>(metaclass));
   }
   // A class with a call slot of its own (written in C) is left alone.
   if (LoadTypeSlot(type, kTypeCall) != Address(g_generic_call)) return;
   if (g_seen_function != nullptr &&
-      Ref::Borrow(*g_python, reinterpret_cast<PyObject*>(type)).InClass("__call__").get() == g_seen_function) {
+      Ref::Borrow(*g_slots_python, reinterpret_cast<PyObject*>(type)).InClass("__call__").get() == g_seen_function) {
     return;
   }
   StoreTypeSlot(type, kTypeCall, Address(g_call));
@@ -47,10 +47,10 @@ void Walk(PyTypeObject* type, void (*visit)(PyTypeObject*), int depth) {
   visit(type);
   if (depth > kMaxInheritance) return;
   // The descriptor of `type` itself: a metaclass may define a __subclasses__ of its own.
-  const Ref list = Ref::Borrow(*g_python, g_subclasses).Call({reinterpret_cast<PyObject*>(type)});
-  const Py_ssize_t size = list ? g_python->PyList_Size(list.get()) : 0;
+  const Ref list = Ref::Borrow(*g_slots_python, g_subclasses).Call({reinterpret_cast<PyObject*>(type)});
+  const Py_ssize_t size = list ? g_slots_python->PyList_Size(list.get()) : 0;
   for (Py_ssize_t i = 0; i < size; ++i) {
-    Walk(reinterpret_cast<PyTypeObject*>(g_python->PyList_GetItem(list.get(), i)), visit, depth + 1);
+    Walk(reinterpret_cast<PyTypeObject*>(g_slots_python->PyList_GetItem(list.get(), i)), visit, depth + 1);
   }
 }
 
@@ -59,7 +59,7 @@ int InitType(PyObject* self, PyObject* args, PyObject* kwargs) {
   const int result = g_type_init(self, args, kwargs);
   if (result == 0 && g_call != nullptr) {
     auto* type = reinterpret_cast<PyTypeObject*>(self);
-    if (g_python->PyType_IsSubtype(type, g_module_class) != 0) {
+    if (g_slots_python->PyType_IsSubtype(type, g_module_class) != 0) {
       if (TypeSlotsLost()) RepairTypeSlots();
       Patch(type);
     }
@@ -71,12 +71,12 @@ int InitType(PyObject* self, PyObject* args, PyObject* kwargs) {
 void InstallInitSlot() {
   if (g_type_init != nullptr) return;  // it stays ours when the call slots are put back
   // This needs a heap type that inherits type's own __init__, since PyType_GetSlot refuses static types before 3.10.
-  Ref abc = ImportedModule(*g_python, "abc");
+  Ref abc = ImportedModule(*g_slots_python, "abc");
   Ref meta = abc.Attribute("ABCMeta");
-  auto* type = static_cast<PyTypeObject*>(g_python->PyType_Type);
+  auto* type = static_cast<PyTypeObject*>(g_slots_python->PyType_Type);
   if (!meta || !meta.IsInstance(type)) return;
-  void* init = g_python->PyType_GetSlot(meta.as_type(), kTypeInit.number);
-  if (init == nullptr) DropError(*g_python);
+  void* init = g_slots_python->PyType_GetSlot(meta.as_type(), kTypeInit.number);
+  if (init == nullptr) DropError(*g_slots_python);
   if (init == nullptr || init != LoadTypeSlot(meta.as_type(), kTypeInit) || init != LoadTypeSlot(type, kTypeInit))
     return;
   g_type_init = reinterpret_cast<InitFunction>(init);
@@ -100,7 +100,7 @@ void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept {
 
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObject* seen_function, CallFunction call,
                       const char** why) {
-  g_python = &python;
+  g_slots_python = &python;
   if (IsFreeThreaded(python)) {
     *why = "this Python has no GIL, types have another layout there";
     return false;

@@ -18,20 +18,22 @@ constexpr const char kProbe[] = "class Probe:\n def __init__(self): pass\n def _
 constexpr int kTrials = 64;
 constexpr const char kTrial[] = "def make():\n return record_function('rfinject')\nfor _ in range(trials): make()\n";
 
-const PythonApi* g_python = nullptr;
+const PythonApi* g_scopes_python = nullptr;
 PyTypeObject* g_class = nullptr;  // owned
 InitFunction g_init = nullptr;
 FinalizeFunction g_finalize = nullptr;  // null: the class has no __del__
 int g_trial_begins = 0;
 int g_trial_ends = 0;
-bool g_trial = false;
+bool g_on_trial = false;
 
 int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs);
 void FinalizeRecord(PyObject* self);
 
 // Where a class has the usual tp_alloc, Python 3.13 and later make its objects without tp_init, once a place in the
 // program has made some; 3.14 also where __init__ has arguments with defaults, as here.
-PyObject* AllocRecord(PyTypeObject* type, Py_ssize_t items) { return g_python->PyType_GenericAlloc(type, items); }
+PyObject* AllocRecord(PyTypeObject* type, Py_ssize_t items) {
+  return g_scopes_python->PyType_GenericAlloc(type, items);
+}
 
 // Each slot is looked at by itself: a function that is ours already must not become the one that we call.
 void Patch() {
@@ -43,9 +45,9 @@ void Patch() {
     g_finalize = reinterpret_cast<FinalizeFunction>(finalize);
     StoreTypeSlot(g_class, kTypeFinalize, Address(&FinalizeRecord));
   }
-  if (LoadTypeSlot(g_class, kTypeAlloc) == Address(g_python->PyType_GenericAlloc)) {
+  if (LoadTypeSlot(g_class, kTypeAlloc) == Address(g_scopes_python->PyType_GenericAlloc)) {
     StoreTypeSlot(g_class, kTypeAlloc, Address(&AllocRecord));
-    g_python->PyType_Modified(g_class);  // where it is made without tp_init already
+    g_scopes_python->PyType_Modified(g_class);  // where it is made without tp_init already
   }
 }
 
@@ -53,31 +55,31 @@ void Patch() {
 int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
   const int result = g_init(self, args, kwargs);
   if (result != 0) return result;
-  if (g_trial) {
+  if (g_on_trial) {
     ++g_trial_begins;
     return result;
   }
   // Torch passes the name by position. The program's own scopes may pass it by keyword; they are not looked at.
-  if (args == nullptr || g_python->PyTuple_Size(args) < 1) return result;
-  const char* name = g_python->PyUnicode_AsUTF8(g_python->PyTuple_GetItem(args, 0));
+  if (args == nullptr || g_scopes_python->PyTuple_Size(args) < 1) return result;
+  const char* name = g_scopes_python->PyUnicode_AsUTF8(g_scopes_python->PyTuple_GetItem(args, 0));
   if (name == nullptr) {
-    DropError(*g_python);
+    DropError(*g_scopes_python);
     return result;
   }
   Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
   const UserScope scope = ClassifyScope(name);
-  if (scope == UserScope::kLoader) NoteLoader(*g_python);
+  if (scope == UserScope::kLoader) NoteLoader(*g_scopes_python);
   BeginUserScope(self, name, scope == UserScope::kOptimizerStep ? SteppingOptimizer() : 0);
   return result;
 }
 
 void FinalizeRecord(PyObject* self) {
-  if (g_trial) {
+  if (g_on_trial) {
     ++g_trial_ends;
   } else if (EndUserScope(self)) {
-    void* thread = g_python->PyEval_SaveThread();
+    void* thread = g_scopes_python->PyEval_SaveThread();
     EndTrainingStep();
-    g_python->PyEval_RestoreThread(thread);
+    g_scopes_python->PyEval_RestoreThread(thread);
   }
   if (g_finalize != nullptr) g_finalize(self);
 }
@@ -85,7 +87,7 @@ void FinalizeRecord(PyObject* self) {
 void Unpatch() {
   StoreTypeSlot(g_class, kTypeInit, Address(g_init));
   StoreTypeSlot(g_class, kTypeFinalize, Address(g_finalize));
-  StoreTypeSlot(g_class, kTypeAlloc, Address(g_python->PyType_GenericAlloc));
+  StoreTypeSlot(g_class, kTypeAlloc, Address(g_scopes_python->PyType_GenericAlloc));
 }
 
 bool Verified(const PythonApi& python, std::string* why) {
@@ -108,13 +110,13 @@ bool Verified(const PythonApi& python, std::string* why) {
 
 // Makes scopes that are never entered, and checks that both slots were called for each.
 bool Trial(std::string* why) {
-  Ref trials(*g_python, g_python->PyLong_FromLong(kTrials));
-  g_trial = true;
+  Ref trials(*g_scopes_python, g_scopes_python->PyLong_FromLong(kTrials));
+  g_on_trial = true;
   g_trial_begins = g_trial_ends = 0;
   std::string error;
-  const Ref space = RunPython(*g_python, kTrial, &error,
+  const Ref space = RunPython(*g_scopes_python, kTrial, &error,
                               {{"record_function", reinterpret_cast<PyObject*>(g_class)}, {"trials", trials.get()}});
-  g_trial = false;
+  g_on_trial = false;
   if (space && g_trial_begins == kTrials && g_trial_ends == kTrials) return true;
   *why = "the patched slots of record_function were not used in a trial";
   return false;
@@ -130,7 +132,7 @@ bool WatchUserScopes(const PythonApi& python, std::string* why) {
     return false;
   }
   InitOptimizers(python);
-  g_python = &python;
+  g_scopes_python = &python;
   g_class = record.as_type();
   Patch();
   if (!Trial(why)) {

@@ -83,7 +83,7 @@ bool NoteOperator(const NativePlace& place) noexcept {
   return true;
 }
 
-NoContext OnStart(const RecordFunction&) {
+NoContext OnNativeStart(const RecordFunction&) {
   Thread& thread = t_thread;
   if (thread.depth++ != 0) return {};
   // In the backward the node that runs tells the layer.
@@ -108,7 +108,7 @@ NoContext OnStart(const RecordFunction&) {
   return {};
 }
 
-void OnEnd(const RecordFunction&, void*) {
+void OnNativeEnd(const RecordFunction&, void*) {
   Thread& thread = t_thread;
   if (thread.depth == 0) return;
   if (--thread.depth == 0) thread.place = {};
@@ -120,7 +120,7 @@ void ObserveNativeLayers(const TorchSymbols& symbols, Recorder& recorder, void (
   g_recorder = &recorder;
   g_on_training = on_training;
   g_grad_enabled = symbols.grad_enabled;
-  symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnStart, OnEnd));
+  symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnNativeStart, OnNativeEnd));
 }
 
 NativePlace CurrentNativePlace() noexcept { return t_thread.place; }

@@ -11,13 +11,13 @@ std::array<OperatorListener, 2> g_listeners;
 // How many of them there are. Who adds one releases it, and every thread that runs an operator acquires it.
 constinit std::atomic<size_t> g_count{0};
 
-abi::NoContext OnStart(const abi::RecordFunction& record) {
+abi::NoContext OnCallStart(const abi::RecordFunction& record) {
   const size_t count = g_count.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; ++i) g_listeners[i].start(record);
   return {};
 }
 
-void OnEnd(const abi::RecordFunction& record, void*) {
+void OnCallEnd(const abi::RecordFunction& record, void*) {
   const size_t count = g_count.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; ++i) g_listeners[i].end(record);
 }
@@ -30,7 +30,7 @@ void ListenToOperators(const TorchSymbols& symbols, const OperatorListener& list
   g_listeners[count] = listener;
   g_count.store(count + 1, std::memory_order_release);
   if (count == 0) {
-    symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnStart, OnEnd, true));
+    symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnCallStart, OnCallEnd, true));
   }
 }
 

@@ -16,12 +16,12 @@ using abi::NoContext;
 using abi::RecordFunction;
 using abi::RecordScope;
 
-struct Globals {
+struct RecordReading {
   const char* (*name)(const RecordFunction*) = nullptr;
   RecordLayout layout;
 };
-Globals g;
-Recorder* g_recorder = nullptr;
+RecordReading g_reading;
+Recorder* g_scope_recorder = nullptr;
 Source* g_source = nullptr;
 std::atomic<bool> g_exit_requested{false};
 // A hash of the name of the scope that the last optimizer's step ran in, and the optimizer's number.
@@ -30,7 +30,7 @@ std::atomic<uint32_t> g_optimizer{0};
 NameCache<uint32_t> g_node_names;
 
 NoContext OnUserStart(const RecordFunction& record) {
-  BeginUserScope(&record, g.name(&record));
+  BeginUserScope(&record, g_reading.name(&record));
   return {};
 }
 
@@ -42,16 +42,16 @@ void OnUserEnd(const RecordFunction& record, void*) {
 bool InternNodeName(const char* name, uint32_t* id) {
   std::string_view text = name;
   if (const size_t colon = text.rfind("::"); colon != std::string_view::npos) text.remove_prefix(colon + 2);
-  *id = g_recorder->Intern(text);
+  *id = g_scope_recorder->Intern(text);
   return true;
 }
 
 NoContext OnNodeStart(const RecordFunction& record) {
-  const char* name = g.name(&record);
+  const char* name = g_reading.name(&record);
   const uint32_t id = g_node_names.FindByText(name, InternNodeName);
-  if (g.layout.sequence_valid && g.layout.forward_thread_valid) {
-    BeginNode(&record, FieldOf<uint64_t>(record, g.layout.sequence),
-              FieldOf<uint64_t>(record, g.layout.forward_thread), id);
+  if (g_reading.layout.sequence_valid && g_reading.layout.forward_thread_valid) {
+    BeginNode(&record, FieldOf<uint64_t>(record, g_reading.layout.sequence),
+              FieldOf<uint64_t>(record, g_reading.layout.forward_thread), id);
   } else {
     BeginNode(&record, kUnknownSequence, 0, id);
   }
@@ -70,7 +70,7 @@ UserScope ClassifyScope(std::string_view name) noexcept {
 }
 
 void InitScopes(Recorder& recorder, Source* source) noexcept {
-  g_recorder = &recorder;
+  g_scope_recorder = &recorder;
   g_source = source;
 }
 
@@ -96,7 +96,7 @@ bool EndUserScope(const void* record) noexcept {
 }
 
 void EndTrainingStep() {
-  Recorder& recorder = *g_recorder;
+  Recorder& recorder = *g_scope_recorder;
   if (g_source != nullptr && !g_source->HasStepped()) return;
   if (g_source != nullptr) g_source->OnStepEnd(recorder.CurrentStep());
   const uint32_t optimizer_class = g_optimizer_class.load(std::memory_order_relaxed);
@@ -110,7 +110,7 @@ void EndTrainingStep() {
 }
 
 void AddScopeCallbacks(const TorchSymbols& symbols, const RecordLayout& layout, ScopeCallbacks which) noexcept {
-  g = {.name = symbols.record_name, .layout = layout};
+  g_reading = {.name = symbols.record_name, .layout = layout};
   if (which.user) symbols.add_global_callback(abi::MakeCallback(RecordScope::kUser, OnUserStart, OnUserEnd));
   if (which.backward) symbols.add_global_callback(abi::MakeCallback(RecordScope::kBackward, OnNodeStart, OnNodeEnd));
 }

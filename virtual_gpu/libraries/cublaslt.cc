@@ -14,7 +14,7 @@ using namespace rfinject::virtual_gpu;
 namespace {
 
 // Behind all three kinds of descriptor: attributes by their number.
-struct Descriptor {
+struct LtDescriptor {
   std::map<int, std::string> attributes;
   cudaDataType type = CUDA_R_32F;
   uint64_t rows = 0, columns = 0;
@@ -34,18 +34,18 @@ struct Descriptor {
 };
 
 template <typename Handle>
-Descriptor* Of(Handle handle) {
-  return reinterpret_cast<Descriptor*>(handle);
+LtDescriptor* LtOf(Handle handle) {
+  return reinterpret_cast<LtDescriptor*>(handle);
 }
 
 template <typename Handle>
-cublasStatus_t Make(Handle* handle, Descriptor descriptor) {
-  return Set(handle, reinterpret_cast<Handle>(new Descriptor(std::move(descriptor))));
+cublasStatus_t Make(Handle* handle, LtDescriptor descriptor) {
+  return Set(handle, reinterpret_cast<Handle>(new LtDescriptor(std::move(descriptor))));
 }
 
 template <typename Handle>
 cublasStatus_t Destroy(Handle handle) {
-  delete Of(handle);
+  delete LtOf(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -65,7 +65,7 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d
 RFINJECT_STANDIN cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t descriptor,
                                                                cublasLtMatmulDescAttributes_t attribute,
                                                                const void* value, size_t bytes) {
-  return Of(descriptor)->Set(attribute, value, bytes);
+  return LtOf(descriptor)->Set(attribute, value, bytes);
 }
 RFINJECT_STANDIN cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   return Make(preference, {});
@@ -76,11 +76,11 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPr
 RFINJECT_STANDIN cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                                      cublasLtMatmulPreferenceAttributes_t attribute,
                                                                      const void* value, size_t bytes) {
-  return Of(preference)->Set(attribute, value, bytes);
+  return LtOf(preference)->Set(attribute, value, bytes);
 }
 RFINJECT_STANDIN cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
                                                            uint64_t rows, uint64_t columns, int64_t) {
-  Descriptor descriptor;
+  LtDescriptor descriptor;
   descriptor.type = type;
   descriptor.rows = rows;
   descriptor.columns = columns;
@@ -90,7 +90,7 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout
 RFINJECT_STANDIN cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                                  cublasLtMatrixLayoutAttribute_t attribute,
                                                                  const void* value, size_t bytes) {
-  return Of(layout)->Set(attribute, value, bytes);
+  return LtOf(layout)->Set(attribute, value, bytes);
 }
 RFINJECT_STANDIN cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
                                                                cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
@@ -111,13 +111,13 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulD
                                                cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t result,
                                                const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t stream) {
   const auto transposed = [&](int attribute) {
-    return Of(product)->Get<int32_t>(attribute, CUBLAS_OP_N) != CUBLAS_OP_N;
+    return LtOf(product)->Get<int32_t>(attribute, CUBLAS_OP_N) != CUBLAS_OP_N;
   };
   const bool a_transposed = transposed(CUBLASLT_MATMUL_DESC_TRANSA);
-  LaunchGemm({"cublaslt", Of(a)->type, a_transposed, transposed(CUBLASLT_MATMUL_DESC_TRANSB),
-              static_cast<int64_t>(Of(result)->rows), static_cast<int64_t>(Of(result)->columns),
-              Of(result)->Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1),
-              static_cast<int64_t>(a_transposed ? Of(a)->rows : Of(a)->columns)},
+  LaunchGemm({"cublaslt", LtOf(a)->type, a_transposed, transposed(CUBLASLT_MATMUL_DESC_TRANSB),
+              static_cast<int64_t>(LtOf(result)->rows), static_cast<int64_t>(LtOf(result)->columns),
+              LtOf(result)->Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1),
+              static_cast<int64_t>(a_transposed ? LtOf(a)->rows : LtOf(a)->columns)},
              stream);
   return CUBLAS_STATUS_SUCCESS;
 }

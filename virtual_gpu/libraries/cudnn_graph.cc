@@ -18,8 +18,8 @@ using namespace rfinject::virtual_gpu;
 
 namespace {
 
-struct Descriptor;
-using Content = std::shared_ptr<Descriptor>;
+struct GraphDescriptor;
+using Content = std::shared_ptr<GraphDescriptor>;
 
 struct Attribute {
   int64_t count = 0;
@@ -29,7 +29,7 @@ struct Attribute {
 
 // A handle of the caller's is a pointer to a shared pointer: the caller may destroy a descriptor that another one
 // uses.
-struct Descriptor {
+struct GraphDescriptor {
   cudnnBackendDescriptorType_t kind;
   std::map<int, Attribute> attributes;
 
@@ -48,7 +48,7 @@ struct Descriptor {
   }
 };
 
-Content& Of(cudnnBackendDescriptor_t handle) { return *static_cast<Content*>(handle); }
+Content& ContentOf(cudnnBackendDescriptor_t handle) { return *static_cast<Content*>(handle); }
 
 size_t BytesOf(cudnnBackendAttributeType_t type) {
   switch (type) {
@@ -72,7 +72,7 @@ size_t BytesOf(cudnnBackendAttributeType_t type) {
 constexpr int64_t kEngines = 3;
 
 // Writes the engine configurations that a heuristic found into the descriptors that the caller made for them.
-void FillEngines(const Descriptor& heuristic, int64_t wanted, int64_t* count, void* values) {
+void FillEngines(const GraphDescriptor& heuristic, int64_t wanted, int64_t* count, void* values) {
   if (values == nullptr || wanted == 0) {
     *count = kEngines;
     return;
@@ -80,14 +80,14 @@ void FillEngines(const Descriptor& heuristic, int64_t wanted, int64_t* count, vo
   auto* handles = static_cast<cudnnBackendDescriptor_t*>(values);
   *count = std::min(wanted, kEngines);
   for (int64_t i = 0; i < *count; ++i) {
-    auto engine = std::make_shared<Descriptor>(Descriptor{CUDNN_BACKEND_ENGINE_DESCRIPTOR, {}});
+    auto engine = std::make_shared<GraphDescriptor>(GraphDescriptor{CUDNN_BACKEND_ENGINE_DESCRIPTOR, {}});
     Attribute& index = engine->attributes[CUDNN_ATTR_ENGINE_GLOBAL_INDEX];
     index.count = 1;
     index.bytes.assign(reinterpret_cast<const char*>(&i), sizeof i);
     Attribute& graph = engine->attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH];
     graph.count = 1;
     graph.descriptors = {heuristic.Get(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)};
-    Attribute& configured = Of(handles[i])->attributes[CUDNN_ATTR_ENGINECFG_ENGINE];
+    Attribute& configured = ContentOf(handles[i])->attributes[CUDNN_ATTR_ENGINECFG_ENGINE];
     configured.count = 1;
     configured.descriptors = {std::move(engine)};
   }
@@ -158,7 +158,7 @@ constexpr Operation kOperations[] = {
 };
 
 // Every element of what a convolution makes is a sum over one filter, and both gradients multiply the same pairs.
-void DescribeConvolution(const Descriptor& operation, const Operation& known, Shape* shape) {
+void DescribeConvolution(const GraphDescriptor& operation, const Operation& known, Shape* shape) {
   if (known.filters == 0) return;
   const TensorInfo images = TensorOf(operation.Get(known.images));
   const TensorInfo filters = TensorOf(operation.Get(known.filters));
@@ -170,7 +170,7 @@ void DescribeConvolution(const Descriptor& operation, const Operation& known, Sh
                  static_cast<double>(ElementBytes(images.type));
 }
 
-void LaunchGraph(const Descriptor& graph, int64_t engine, CUstream stream) {
+void LaunchGraph(const GraphDescriptor& graph, int64_t engine, CUstream stream) {
   const char* word = "graph";
   TensorInfo result;
   Shape shape;
@@ -199,7 +199,7 @@ void LaunchGraph(const Descriptor& graph, int64_t engine, CUstream stream) {
 
 RFINJECT_STANDIN cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
                                                             cudnnBackendDescriptor_t* descriptor) {
-  return Set(descriptor, new Content(std::make_shared<Descriptor>(Descriptor{kind, {}})));
+  return Set(descriptor, new Content(std::make_shared<GraphDescriptor>(GraphDescriptor{kind, {}})));
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
   delete static_cast<Content*>(descriptor);
@@ -217,12 +217,12 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     const auto* handles = static_cast<const cudnnBackendDescriptor_t*>(values);
     for (int64_t i = 0; i < count; ++i) {
-      attribute.descriptors.push_back(handles[i] != nullptr ? Of(handles[i]) : nullptr);
+      attribute.descriptors.push_back(handles[i] != nullptr ? ContentOf(handles[i]) : nullptr);
     }
   } else {
     attribute.bytes.assign(static_cast<const char*>(values), BytesOf(type) * static_cast<size_t>(count));
   }
-  Of(descriptor)->attributes[name] = std::move(attribute);
+  ContentOf(descriptor)->attributes[name] = std::move(attribute);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -230,7 +230,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
                                                         cudnnBackendAttributeName_t name,
                                                         cudnnBackendAttributeType_t type, int64_t wanted,
                                                         int64_t* count, void* values) {
-  const Descriptor& descriptor = *Of(handle);
+  const GraphDescriptor& descriptor = *ContentOf(handle);
   int64_t unused = 0;
   if (count == nullptr) count = &unused;
   const auto answer = [&](auto value) {
@@ -268,7 +268,8 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     auto* handles = static_cast<cudnnBackendDescriptor_t*>(values);
     for (size_t i = 0; i < attribute.descriptors.size() && i < static_cast<size_t>(wanted); ++i) {
-      if (handles[i] != nullptr && attribute.descriptors[i] != nullptr) *Of(handles[i]) = *attribute.descriptors[i];
+      if (handles[i] != nullptr && attribute.descriptors[i] != nullptr)
+        *ContentOf(handles[i]) = *attribute.descriptors[i];
     }
   } else {
     memcpy(values, attribute.bytes.data(),
@@ -279,7 +280,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
 
 RFINJECT_STANDIN cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                                    cudnnBackendDescriptor_t) {
-  const Content configuration = Of(plan)->Get(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const Content configuration = ContentOf(plan)->Get(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const Content engine = configuration != nullptr ? configuration->Get(CUDNN_ATTR_ENGINECFG_ENGINE) : nullptr;
   if (engine == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const Content graph = engine->Get(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);

@@ -190,7 +190,7 @@ void TellCollective(const Call& call, bool beside_sends) {
 }
 
 // The values of all calls, and then their kernels.
-ncclResult_t Run(const std::vector<Call>& calls) {
+ncclResult_t RunCollective(const std::vector<Call>& calls) {
   std::vector<Outgoing> outgoing;
   std::vector<Awaited> awaited;
   std::vector<std::vector<std::string>> parts(calls.size());  // by call and rank; this rank's own as well
@@ -252,7 +252,7 @@ thread_local constinit int t_depth = 0;
 
 ncclResult_t Submit(const Call& call) {
   if (call.comm == nullptr) return ncclInvalidArgument;
-  if (t_depth == 0) return Run({call});
+  if (t_depth == 0) return RunCollective({call});
   if (t_group == nullptr) t_group = new std::vector<Call>;
   t_group->push_back(call);
   return ncclSuccess;
@@ -404,7 +404,7 @@ RFINJECT_STANDIN ncclResult_t ncclGroupEnd() {
   if (--t_depth > 0 || t_group == nullptr) return ncclSuccess;
   const std::unique_ptr<std::vector<Call>> calls(t_group);
   t_group = nullptr;
-  return Run(*calls);
+  return RunCollective(*calls);
 }
 
 RFINJECT_STANDIN ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type,
