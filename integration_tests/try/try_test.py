@@ -4,6 +4,7 @@
 Environment: RFINJECT, the command; RFINJECT_PYTHON, the interpreter for programs; RFINJECT_VIRTUAL_GPU, the folder of the
 virtual GPU's libraries.
 """
+import functools
 import json
 import os
 import pathlib
@@ -19,15 +20,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import cuda_torch  # noqa: E402
 import operator_rows  # noqa: E402
-from prefork import Prefork  # noqa: E402
+from forked_python import ForkedPython  # noqa: E402
 
 ROOT = HERE.parents[1]
 RFINJECT = os.environ.get("RFINJECT") or str(ROOT / "build/release/bin/rfinject")
-PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable  # in its place `try` is mostly given one that need not import torch
 WHY_NO_GPU = cuda_torch.why_no_virtual_gpu(os.environ.get("RFINJECT_VIRTUAL_GPU") or ROOT / "build/release/lib/virtual_gpu")
 ON = "cpu" if WHY_NO_GPU else "virtual-gpu"
 GPU = "A100-SXM4-40GB"
 ESTIMATE = ["--estimate", GPU, "--estimate-on", ON]
+FAKE_TORCH = str(ROOT / "integration_tests/python/fake_torch")
 TIMEOUT_S = 600
 
 RULES = (ROOT / "cli/report/advice/rules.txt").read_text()
@@ -35,6 +37,13 @@ TRIES = {rule.split("\n")[0]: re.search(r"(?m)^  try +(.*)$", rule)[1].split()
          for rule in re.split(r"(?m)^rule ", RULES) if re.search(r"(?m)^  try ", rule)}
 
 
+def setUpModule():
+    global FORKED
+    FORKED = ForkedPython(PYTHON)
+    unittest.addModuleCleanup(FORKED.close)
+
+
+@functools.lru_cache(maxsize=None)
 def has_overlay():
     with tempfile.TemporaryDirectory() as folder:
         inner = pathlib.Path(folder) / "lower"
@@ -92,42 +101,29 @@ class Tried(TryTest):
     ON_A_GPU = {"images.py": ["optimizer-fused", "pin-memory"] + ["compile"] * COMPILE, "words.py": ["optimizer-fused"]}
     ON_A_CPU = {"images.py": ["optimizer-foreach"]}  # it is the default on a GPU
     WINDOW = ["--skip", "2", "--steps", "12", "--whole"]  # with the validation behind an epoch
-    tried = {}  # by program, what `try` said and the operators that ran, both by change; "" is the unchanged program
-    forked = None  # what runs the programs that a hand or a patch has changed, and the folder of their traces
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.forked is not None:
-            prefork, traces = cls.forked
-            prefork.close()
-            shutil.rmtree(traces, ignore_errors=True)
-        cls.forked = None
+    tried = {}  # by program, what `try` said and the operators that ran, both by change ("": none), and its files of changes
 
     def operators_of(self, path, **variables):
         """The operators of a program that is run without `try`."""
-        cls = type(self)
-        if cls.forked is None:
-            traces = tempfile.mkdtemp(prefix="rfinject-try-test-")
-            cls.forked = Prefork([RFINJECT, *ESTIMATE, *self.WINDOW[:4], "-o", traces + "/", PYTHON], self.ENVIRONMENT), traces
-        prefork, traces = cls.forked
-        pid, done = prefork.run(str(path), **variables)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return self.operators(*pathlib.Path(traces).glob(f"*.{pid}.rfx"))
+        traces = tempfile.mkdtemp(dir=self.folder) + "/"
+        self.rfinject(*ESTIMATE, *self.WINDOW[:4], "-q", "-o", traces, FORKED.path, path, **variables)
+        return self.operators(traces)
 
     def try_all(self, program):
         """All changes in one call, so that the unchanged program runs once."""
         if program not in self.tried:
             path = self.program(program)
             changes = self.CHANGES[program] + (self.ON_A_CPU if WHY_NO_GPU else self.ON_A_GPU).get(program, [])
-            trials = self.trials(*ESTIMATE, "--keep", *self.WINDOW, *changes, PYTHON, path)
-            (kept,) = self.kept
-            self.tried[program] = trials, {change: self.operators(f"{kept}/run{i}/traces/")
-                                           for i, change in enumerate(["", *changes], start=1)}
+            trials = self.trials(*ESTIMATE, "--keep", *self.WINDOW, *changes, FORKED.path, path)
+            kept = self.kept[-1]
+            self.tried[program] = (trials, {change: self.operators(f"{kept}/run{i}/traces/")
+                                            for i, change in enumerate(["", *changes], start=1)},
+                                   [path.read_text() for path in pathlib.Path(kept).glob("run*/change.py")])
         return self.tried[program]
 
     def check_patch(self, program, change):
         """The patched program runs the operators that the change made it run."""
-        trials, operators = self.try_all(program)
+        trials, operators, _ = self.try_all(program)
         path = self.program(program)
         subprocess.run(["git", "init", "-q", "."], cwd=self.here, check=True)
         subprocess.run(["git", "apply", "-"], input="".join(trials[change]["diffs"]), text=True, cwd=self.here, check=True)
@@ -141,7 +137,7 @@ class AsByHand(Tried):
         if needs_gpu and WHY_NO_GPU:
             print(f"note: {change} of {program} is left out: {WHY_NO_GPU}")
             self.skipTest(WHY_NO_GPU)
-        trials, operators = self.try_all(program)
+        trials, operators, _ = self.try_all(program)
         self.assertEqual(trials[change]["state"], "made", trials[change])
         tried, by_hand = operators[change], self.operators_of(self.program(program), EDITED=change)
         if phases:
@@ -227,9 +223,9 @@ class AsByHand(Tried):
             self.skipTest(WHY_NO_GPU)
         estimate = ["--estimate", "V100-SXM2-16GB", "--estimate-on", ON]
         path = self.program("words.py")
-        trial = self.trials(*estimate, "--keep", "autocast", PYTHON, path)["autocast"]
+        trial = self.trials(*estimate, "--keep", "autocast", FORKED.path, path)["autocast"]
         self.assertTrue(trial["text"].startswith("float16 at words.py:"), trial)
-        self.rfinject(*estimate, "--skip", "3", "--steps", "4", "--kill", "-o", f"{self.folder}/by-hand/", PYTHON, path,
+        self.rfinject(*estimate, "--skip", "3", "--steps", "4", "--kill", "-q", "-o", f"{self.folder}/by-hand/", FORKED.path, path,
                       EDITED="autocast-float16")
         tried, by_hand = self.operators(f"{self.kept[0]}/run2/traces/"), self.operators(f"{self.folder}/by-hand/")
         self.assertEqual(tried, by_hand)
@@ -241,22 +237,35 @@ class AsByHand(Tried):
             self.skipTest("takes minutes")
         self.assertTrue(self.check("images.py", "compile", needs_gpu=True))
 
+    def test_all_at_once_where_torch_is_imported_by_the_program(self):
+        # What was tried above ran in children of a process that had imported more of torch than `import torch` does.
+        program = self.program("images.py")
+        report = self.folder / "report"
+        files = [text for name in self.CHANGES for text in self.try_all(name)[2]]
+        texts = [re.sub(r"'report': '[^']*'", f"'report': '{report}'", text) for text in files]
+        all_changes = self.folder / "all.py"
+        all_changes.write_text(f"for text in {texts!r}:\n    exec(compile(text, '<rfinject>', 'exec'), {{}})\n")
+        done = self.rfinject(*ESTIMATE, *self.WINDOW[:4], PYTHON, program, RFINJECT_TRY=str(all_changes))
+        self.assertNotIn("was not made", done.stderr)
+        made = {line.split("\t")[2] for line in report.read_text().splitlines() if line.split("\t")[1:4:2] == ["change", "made"]}
+        self.assertEqual(made, {change for change in self.try_all("images.py")[1] if change})
+
 
 class States(TryTest):
     def test_what_the_program_does_already_and_what_has_nothing_to_change(self):
         path = self.program("images.py")
-        trials = self.trials(*ESTIMATE, "tf32", "set-to-none", "ddp-static-graph", PYTHON, path, EDITED="tf32 set-to-none")
+        trials = self.trials(*ESTIMATE, "tf32", "set-to-none", "ddp-static-graph", FORKED.path, path, EDITED="tf32 set-to-none")
         self.assertEqual([trials[name]["state"] for name in ("tf32", "set-to-none", "ddp-static-graph")],
                          ["already made", "already made", "nothing to change"])
         self.assertFalse(trials["tf32"]["recommended"])
 
     def test_a_gpu_without_tf32_says_so(self):
-        trial = self.trials("--estimate", "V100-SXM2-16GB", "--estimate-on", ON, "tf32", PYTHON, self.program("words.py"))["tf32"]
+        trial = self.trials("--estimate", "V100-SXM2-16GB", "--estimate-on", ON, "tf32", FORKED.path, self.program("words.py"))["tf32"]
         self.assertEqual((trial["state"], trial["text"]), ("nothing to change", "this GPU has no TF32"))
 
     def test_a_program_that_fails_by_itself_is_not_compared(self):
         path = self.program("fails.py", "import torch\nraise KeyError('mine')\n")
-        done = self.rfinject("try", *self.place, *ESTIMATE, "tf32", PYTHON, path, code=1)
+        done = self.rfinject("try", *self.place, *ESTIMATE, "tf32", FORKED.path, path, code=1)
         self.assertIn("the program without any change fails: KeyError: 'mine'", done.stderr)
 
 
@@ -276,7 +285,7 @@ class Together(TryTest):
                                  '    raise OutOfMemoryError("CUDA out of memory.")\n\n\non_root(fail)\n')
             else:
                 large.write_text('on_root(lambda model, arguments: torch.empty(2 ** 37, device="cuda") and None)\n')
-            trials = self.trials(*ESTIMATE, f"@{raises}", f"@{large}", "tf32", "set-to-none", PYTHON, self.program("words.py"))
+            trials = self.trials(*ESTIMATE, f"@{raises}", f"@{large}", "tf32", "set-to-none", FORKED.path, self.program("words.py"))
             type(self).told = {pathlib.PurePath(name).name: trial for name, trial in trials.items()}
 
     def test_an_exception_in_one_and_the_others_go_on(self):
@@ -294,23 +303,39 @@ class Together(TryTest):
 
 @unittest.skipUnless(has_overlay(), "note: this machine mounts no overlay in a namespace of one's own")
 class Advised(TryTest):
+    """Each has a copy of the folder of one run."""
+
+    NAME = pathlib.Path(PYTHON).name  # so that another one is found in its place
+    ran = None
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.ran is not None:
+            shutil.rmtree(cls.ran)
+
+    def setUp(self):
+        super().setUp()
+        self.program("words.py")
+        if self.ran is None:
+            self.rfinject(*ESTIMATE, "--skip", "1", self.NAME, "words.py", PATH=f"{pathlib.Path(PYTHON).parent}:{os.environ['PATH']}")
+            type(self).ran = tempfile.mkdtemp(prefix="rfinject-try-test-")
+            shutil.move(self.here / "rfinject-out", self.ran)
+        shutil.copytree(f"{self.ran}/rfinject-out", self.here / "rfinject-out", symlinks=True)
+
     def test_what_the_latest_run_is_advised_is_tried(self):
-        self.rfinject(*ESTIMATE, "--skip", "1", PYTHON, self.program("words.py"))
         said = json.loads(self.rfinject("advise", "--format", "json").stdout)["runs"][0]["rules"]
         changes = [change for rule in said if rule["state"] == "holds" and rule["proven"] for change in TRIES.get(rule["rule"], [])]
         self.assertGreater(len(changes), 1)
-        done = self.rfinject("advise", "--try", "--yes", "--format", "json")
+        done = self.rfinject("advise", "--try", "--yes", "--format", "json", PATH=f"{FORKED.folder}:{os.environ['PATH']}")
         trials = json.loads(done.stdout)["trials"][1:]
         self.assertEqual([trial["change"] for trial in trials if " + " not in trial["change"]], changes)
-        self.assertIn(f"rfinject try --format=json --estimate={GPU} --estimate-on={ON} {' '.join(changes)} {PYTHON}", done.stderr)
+        self.assertIn(f"rfinject try --format=json --estimate={GPU} --estimate-on={ON} {' '.join(changes)} {self.NAME} words.py\n", done.stderr)
         for trial in trials:
             if trial["change"] in changes and trial["state"] == "made":
                 self.assertIsNotNone(trial["predicted_ns"], trial)
 
     def test_a_command_that_a_trace_names_is_not_run_unasked(self):
-        path = self.program("words.py")
-        self.rfinject(*ESTIMATE, "--skip", "1", PYTHON, path)
-        path.write_text("open('ran', 'w')\n")
+        self.program("words.py", "open('ran', 'w')\n")
         done = self.rfinject("advise", "--try", code=2)
         self.assertIn("--yes", done.stderr)
         self.assertFalse((self.here / "ran").exists())
@@ -334,7 +359,7 @@ class Loss(TryTest):
         for name, text in self.WRONG.items():
             (self.folder / name).write_text(text)
         trials = self.trials(*ESTIMATE, "--check-loss", "cpu", "set-to-none", "checkpoint=blocks.0", "autocast",
-                             *(f"@{self.folder / name}" for name in self.WRONG), PYTHON, self.program("words.py"))
+                             *(f"@{self.folder / name}" for name in self.WRONG), FORKED.path, self.program("words.py"))
         self.assertEqual(trials["set-to-none"]["loss"], "same")
         self.assertEqual(trials["checkpoint=blocks.0"]["loss"], "same")
         self.assertEqual(trials["autocast"]["loss"], "within rounding")
@@ -343,7 +368,7 @@ class Loss(TryTest):
             self.assertEqual((trial["loss"], trial["recommended"]), ("OUTSIDE", False), trial)
 
     def test_a_virtual_gpus_losses_are_not_checked_and_it_says_so(self):
-        done = self.rfinject("try", *self.place, "--estimate", GPU, "tf32", PYTHON, self.program("words.py"))
+        done = self.rfinject("try", *self.place, "--estimate", GPU, "tf32", FORKED.path, self.program("words.py"), RFINJECT_ESTIMATE_ON=ON)
         self.assertIn("no loss was checked", done.stdout)
 
 
@@ -359,7 +384,7 @@ class Folder(TryTest):
 
     def test_in_place_writes(self):
         path = self.program("images.py")
-        self.rfinject("try", *ESTIMATE, "--in-place", "--whole", "--steps", "3", "set-to-none", PYTHON, path)
+        self.rfinject("try", *ESTIMATE, "--in-place", *Tried.WINDOW, "set-to-none", FORKED.path, path)
         self.assertTrue((self.here / "weights.pt").exists())
 
     def test_what_matplotlib_writes_is_no_reason_to_refuse(self):
@@ -368,7 +393,7 @@ class Folder(TryTest):
         path = self.program("plots.py", "import os, torch\nos.makedirs(os.path.expanduser('~/.config/matplotlib'))\n")
         inside = self.folder / "temporary"
         inside.mkdir()
-        done = self.rfinject("try", *ESTIMATE, "set-to-none", PYTHON, path, code=1, HOME=str(home), TMPDIR=str(inside))
+        done = self.rfinject("try", *ESTIMATE, "set-to-none", FORKED.path, path, code=1, HOME=str(home), TMPDIR=str(inside))
         self.assertNotIn("outside of its folder", done.stderr)
 
     def test_a_program_that_writes_elsewhere_is_refused_before_it_does(self):
@@ -380,7 +405,7 @@ class Folder(TryTest):
             path = self.program("elsewhere.py", f"import os, torch\nelsewhere = '{home}/results'\n{line}\n")
             inside = self.folder / "temporary"
             inside.mkdir(exist_ok=True)
-            done = self.rfinject("try", *ESTIMATE, "set-to-none", PYTHON, path, code=1, TMPDIR=str(inside))
+            done = self.rfinject("try", *ESTIMATE, "set-to-none", FORKED.path, path, code=1, TMPDIR=str(inside))
             self.assertIn(f"it writes {home}/results, which is outside of its folder; --in-place accepts that", done.stderr)
             self.assertFalse((home / "results").exists(), line)
 
@@ -389,7 +414,7 @@ class Patch(Tried):
     def apply(self, *changes):
         path = self.program("words.py")
         subprocess.run(["git", "init", "-q", "."], cwd=self.here, check=True)
-        patch = self.rfinject("try", *self.place, *ESTIMATE, "--diff", *changes, PYTHON, path).stdout
+        patch = self.rfinject("try", *self.place, *ESTIMATE, "--diff", *changes, FORKED.path, path).stdout
         subprocess.run(["git", "apply", "-"], input=patch, text=True, cwd=self.here, check=True)
         return path.read_text()
 
@@ -415,9 +440,9 @@ class Command(TryTest):
     def test_a_requirement_decides_the_exit_code(self):
         path = self.program("words.py")
         done = self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=0.1%", "--format", "markdown", "set-to-none",
-                             PYTHON, path)
+                             FORKED.path, path)
         self.assertRegex(done.stdout, r"(?m)^\|.*set-to-none.*\|.*real.*\|$")
-        done = self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=99%", "set-to-none", PYTHON, path, code=4)
+        done = self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=99%", "set-to-none", FORKED.path, path, code=4)
         self.assertIn("won>=99% does not hold", done.stderr)
 
     def test_mistakes(self):
@@ -447,29 +472,30 @@ import gc, sys, torch
 gc.collect()
 seen = set()
 sys.setprofile(lambda frame, event, argument: seen.add(frame.f_code.co_filename))
-exec(open('words.py').read())
+exec(open(sys.argv[1]).read())
 sys.setprofile(None)
 seen |= {thing.__code__.co_filename for thing in gc.get_objects() if type(thing).__name__ == 'function'}
 print(sorted(name for name in seen if name.startswith('<rfinject')))
 """
 
     def test_without_try_no_python_of_ours_runs_or_waits(self):
-        self.program("words.py")
         path = self.program("spy.py", self.SPY)
-        done = self.rfinject(*ESTIMATE, PYTHON, path)
+        done = self.rfinject(*ESTIMATE, PYTHON, path, self.program("words.py"))
         self.assertEqual(done.stdout.strip(), "[]")
         frame = self.folder / "change.py"
         frame.write_text("def mine():\n    pass\n\n\nimport sys\nsys.modules['torch'].mine = mine\n")
-        done = self.rfinject(*ESTIMATE, PYTHON, path, RFINJECT_TRY=str(frame))
+        done = self.rfinject(*ESTIMATE, PYTHON, path, os.devnull, RFINJECT_TRY=str(frame))
         self.assertEqual(done.stdout.strip(), "['<rfinject>']")  # so the spy would have seen it
 
     def test_a_change_that_cannot_be_made_is_said_and_the_program_goes_on(self):
         path = self.program("one.py", "import torch\nprint('ran')\n")
-        for text, said in ((None, "No such file"), ("nonsense(", "SyntaxError"), ("1 / 0\n", "ZeroDivisionError")):
+        # A stand-in for torch, which is imported at once, serves for all but one.
+        for text, said, folder in ((None, "No such file", FAKE_TORCH), ("nonsense(", "SyntaxError", FAKE_TORCH),
+                                   ("1 / 0\n", "ZeroDivisionError", "")):
             change = self.folder / "change.py"
             if text is not None:
                 change.write_text(text)
-            done = self.rfinject(*ESTIMATE, PYTHON, path, RFINJECT_TRY=str(change))
+            done = self.rfinject(*ESTIMATE, PYTHON, path, RFINJECT_TRY=str(change), PYTHONPATH=folder)
             self.assertEqual(done.stdout, "ran\n")
             self.assertIn(said, done.stderr)
 

@@ -39,8 +39,8 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3,
                               foreach=foreach) if not "optimizer-fused" in EDITED else torch.optim.AdamW(
                                   model.parameters(), lr=1e-3, fused=True)
 scaler = torch.cuda.amp.GradScaler() if "autocast-float16" in EDITED else None
-for step in range(20):
-    tokens = torch.randint(0, 512, (8, 64)).to(device)
+for step in range(16):
+    tokens = torch.randint(0, 512, (8, 16)).to(device)
     if "autocast" in EDITED:
         with torch.autocast(device, torch.bfloat16):
             loss = model(tokens, tokens)
