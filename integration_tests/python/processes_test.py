@@ -13,6 +13,11 @@ import os, sys, time
 import torch
 from torch import nn
 
+if hasattr(torch, "_disable_dynamo") and "torch._dynamo" not in sys.modules:
+    # The first optimizer of torch 2 imports it, which takes as long as importing torch.
+    dynamo = sys.modules["torch._dynamo"] = torch._dynamo = type(sys)("torch._dynamo")
+    dynamo.disable, dynamo.graph_break = lambda function, *_, **__: function, lambda *_, **__: None
+
 def train(steps=3):
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -90,7 +95,7 @@ if __name__ == "__main__":
                 self.assertEqual(ends, ["exit"] * 3 if method == "spawn" else ["_exit", "_exit", "exit"])
 
     def test_data_loader_workers_are_silent(self):
-        for method in ("fork", "spawn", "forkserver"):
+        for method, workers in (("fork", 2), ("spawn", 1), ("forkserver", 1)):  # each of the latter imports torch
             with self.subTest(method=method):
                 result = self.program(TRAIN + """
 import torch.utils.data
@@ -103,7 +108,7 @@ class Data(torch.utils.data.Dataset):
         with torch.no_grad():
             return self.transform(torch.ones(3))
 if __name__ == "__main__":
-    loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2, multiprocessing_context=%r)
+    loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=%d, multiprocessing_context=%r)
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for batch in loader:
@@ -111,42 +116,11 @@ if __name__ == "__main__":
         model(batch).sum().backward()
         optimizer.step()
     print("done")
-""" % method)
+""" % (workers, method))
                 self.assertEqual(result.stdout, "done\n")
                 self.assertEqual(result.trace.paths(), [""])
                 self.assertEqual(self.steps(result.trace), 4)
                 self.assertEqual(len([line for line in result.stderr.splitlines() if "rfinject" in line]), 0)
-
-    def test_transforms_without_parameters_do_not_make_a_trace(self):
-        result = self.program(TRAIN + """
-nn.Sequential(nn.ReLU(), nn.Flatten())(torch.ones(2, 3))
-nn.MSELoss()(torch.ones(2), torch.ones(2))
-""")
-        self.assertEqual((result.files, result.stderr), ([], ""))
-
-    def test_children_that_are_no_concern_of_ours(self):
-        # The vfork child of a command that does not exist leaves through _exit, in the parent's memory.
-        result = self.program(TRAIN + """
-import subprocess
-train(2)
-for command in (["no-such-command-anywhere"], ["/bin/true"], ["/bin/sh", "-c", "exit 3"]):
-    try:
-        subprocess.run(command)
-    except FileNotFoundError:
-        pass
-os.system("true")
-pid = os.fork()
-if pid == 0:
-    os._exit(0)
-os.waitpid(pid, 0)
-pid = os.fork()
-if pid == 0:
-    sys.exit(0)
-os.waitpid(pid, 0)
-train(2)
-""")
-        self.assertEqual(self.steps(result.trace), 4)
-        self.assertEqual(result.trace.end["reason"], "exit")
 
     # --- Ends.
 
@@ -282,7 +256,52 @@ print(refused)
         self.assertEqual(result.stdout, "3\n")
         self.assertIn("goes on", result.stderr)
 
-    # --- Threads.
+    def test_facts(self):
+        result = self.program(TRAIN + """
+train(1)
+print(sys.version.split()[0], torch.__version__, torch.version.cuda or "", sep="|")
+""")
+        trace, versions = result.trace, result.stdout.strip().split("|")
+        self.assertEqual([trace.process.get(key, "") for key in ("python_version", "torch_version", "cuda_version")],
+                         versions)
+        self.assertEqual(trace.process["python_executable"], support.PYTHON)
+        self.assertNotIn("torchvision_version", trace.process)
+        self.assertEqual(trace.process["argv"][0], support.PYTHON)
+
+
+class InChildren(support.ForkedTestCase):
+    """For which it does not matter how their process began."""
+
+    def test_transforms_without_parameters_do_not_make_a_trace(self):
+        result = self.program(TRAIN + """
+nn.Sequential(nn.ReLU(), nn.Flatten())(torch.ones(2, 3))
+nn.MSELoss()(torch.ones(2), torch.ones(2))
+""")
+        self.assertEqual((result.files, result.stderr), ([], ""))
+
+    def test_children_that_are_no_concern_of_ours(self):
+        # The vfork child of a command that does not exist leaves through _exit, in the parent's memory.
+        result = self.program(TRAIN + """
+import subprocess
+train(2)
+for command in (["no-such-command-anywhere"], ["/bin/true"], ["/bin/sh", "-c", "exit 3"]):
+    try:
+        subprocess.run(command)
+    except FileNotFoundError:
+        pass
+os.system("true")
+pid = os.fork()
+if pid == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+pid = os.fork()
+if pid == 0:
+    sys.exit(0)
+os.waitpid(pid, 0)
+train(2)
+""")
+        self.assertEqual(len(result.trace.steps), 4)
+        self.assertEqual(result.trace.end["reason"], "exit")
 
     def test_forward_in_threads(self):
         result = self.program(TRAIN + """
@@ -302,7 +321,7 @@ for thread in threads: thread.join()
     # A second thread of Python's keeps the GIL busy.
     def test_busy_python_thread(self):
         # A library that took the GIL for each operator would wait 5 ms each time while another thread is busy.
-        program = self.write("program.py", TRAIN + """
+        program = TRAIN + """
 import threading
 done = False
 def busy():
@@ -317,24 +336,11 @@ for _ in range(7):
     times.append(time.perf_counter() - start)
 done = True
 print(min(times))
-""")
-        plain = float(self.plain([support.PYTHON, program]).stdout)
-        injected = float(self.inject([support.PYTHON, program]).stdout)
+"""
+        plain, injected = (float(self.in_child(program, injected).stdout) for injected in (False, True))
         # The least of them, because on a busy machine any may be interrupted; per-operator waits would be in all, and
         # make the ratio 20 or more.
         self.assertLess(injected / plain, 4)
-
-    def test_facts(self):
-        trace = self.program(TRAIN + "train(1)").trace
-        versions = subprocess.run(
-            [support.PYTHON, "-c", "import sys, torch; print(sys.version.split()[0], torch.__version__, "
-                                   "torch.version.cuda or '', sep='|')"],
-            stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.strip().split("|")
-        self.assertEqual([trace.process.get(key, "") for key in ("python_version", "torch_version", "cuda_version")],
-                         versions)
-        self.assertEqual(trace.process["python_executable"], support.PYTHON)
-        self.assertNotIn("torchvision_version", trace.process)
-        self.assertEqual(trace.process["argv"][0], support.PYTHON)
 
 
 if __name__ == "__main__":
