@@ -26,23 +26,25 @@ TEST(OwnOutput, EveryFormatKnowsItsOwn) {
     for (const size_t count : {size_t{2}, size_t{1}}) {
       std::vector<Report> reports = testing::SampleReports(by);
       reports.resize(std::min(count, reports.size()));
-      for (const Format& format : AllFormats()) {
-        const std::string text = Written(ReportDocument(reports), format.name);
-        const std::string page = Written(PageDocument(reports, {}, {}), format.name);
-        const std::string sweep = Written(SweepDocument(reports), format.name);
+      const Document document = ReportDocument(reports), page = PageDocument(reports, {}, {});
+      const Document sweep = SweepDocument(reports);
+      const auto expect_own = [](const Document& written, const Format& format) {
+        const std::string text = Written(written, format.name);
         EXPECT_TRUE(IsOwnOutput(text.substr(0, kOwnOutputBytes))) << format.name << text;
-        EXPECT_TRUE(IsOwnOutput(sweep.substr(0, kOwnOutputBytes))) << format.name << sweep;
-        if (format.whole_run) {
-          EXPECT_TRUE(IsOwnOutput(page.substr(0, kOwnOutputBytes))) << format.name;
-        }
+      };
+      for (const Format& format : AllFormats()) {
+        expect_own(document, format);
+        expect_own(sweep, format);
+        if (format.whole_run) expect_own(page, format);
       }
     }
   }
   const Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
   const ViewInput input{.profiles = {&profile}, .machine_for = [](const cli::Run&) { return testing::SampleA100(); }};
   for (const View& view : AllViews()) {
+    const Document document = view.make(input);
     for (const Format& format : AllFormats()) {
-      const std::string text = Written(view.make(input), format.name);
+      const std::string text = Written(document, format.name);
       if (text.starts_with("refused: ")) continue;
       EXPECT_TRUE(IsOwnOutput(text.substr(0, kOwnOutputBytes))) << view.name << " " << format.name << text;
     }
