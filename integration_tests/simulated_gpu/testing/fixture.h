@@ -33,25 +33,24 @@ extern thread_local Site t_site;
 // The simulated driver's functions, as a program has them.
 struct Driver {
 #define SIM_FUNCTION(name) decltype(&::name) name##_ = nullptr;
-#define SIM_FUNCTIONS(F)                                                                          \
-  F(cuInit)                                                                                       \
-  F(cuDevicePrimaryCtxRetain)                                                                     \
-  F(cuCtxSetCurrent)                                                                              \
-  F(cuLaunchKernel)                                                                               \
-  F(cuLaunchKernelEx)                                                                             \
-  F(cuGraphLaunch)                                                                                \
-  F(cuGraphInstantiateWithFlags)                                                                  \
-  F(cuGraphDestroy)                                                                               \
-  F(cuGraphExecDestroy)                                                                           \
-  F(cuMemcpyHtoDAsync_v2)                                                                         \
-  F(cuMemAlloc_v2)                                                                                \
-  F(cuStreamBeginCapture_v2)                                                                      \
-  F(cuStreamEndCapture)                                                                           \
-  F(cuStreamSynchronize)                                                                          \
-  F(cuMemFree_v2)                                                                                 \
-  F(sim_set_chip)                                                                                 \
-  F(sim_set_graph_ids) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations) \
-      F(sim_share_answers)
+#define SIM_FUNCTIONS(F)         \
+  F(cuInit)                      \
+  F(cuDevicePrimaryCtxRetain)    \
+  F(cuCtxSetCurrent)             \
+  F(cuLaunchKernel)              \
+  F(cuLaunchKernelEx)            \
+  F(cuGraphLaunch)               \
+  F(cuGraphInstantiateWithFlags) \
+  F(cuGraphDestroy)              \
+  F(cuGraphExecDestroy)          \
+  F(cuMemcpyHtoDAsync_v2)        \
+  F(cuMemAlloc_v2)               \
+  F(cuStreamBeginCapture_v2)     \
+  F(cuStreamEndCapture)          \
+  F(cuStreamSynchronize)         \
+  F(cuMemFree_v2)                \
+  F(sim_set_chip)                \
+  F(sim_set_graph_ids) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations) F(sim_share_answers)
   SIM_FUNCTIONS(SIM_FUNCTION)
 #undef SIM_FUNCTION
   CUresult (*create)(CUcontext*, unsigned int, CUdevice) = nullptr;
