@@ -2,36 +2,13 @@
 second step on a thread of its own; each layer on a stream of its own.
 
 It prints one line that must not depend on whether it is measured, nor on what fails in CUPTI.
-    torch_program.py SIMULATOR_FOLDER CHIP [FUNCTION:CODE...]
-For each FUNCTION, whose every call fails with CODE, it runs in a child of a process that has torch, and that process says
-"FUNCTION:CODE PID EXIT" and what the child said, a line each.
+    torch_program.py SIMULATOR_FOLDER CHIP [FUNCTION CODE EVERY]
 """
 
 import ctypes
-import gc
-import importlib
 import os
 import sys
-import tempfile
 import threading
-
-
-def in_children(failures):
-    """Returns in a child for each of these, which it returns; in the parent never."""
-    importlib.import_module("torch")
-    gc.freeze()  # else each child looks at all of torch's objects again when it ends
-    for failure in failures:
-        with tempfile.TemporaryFile("w+") as out:
-            child = os.fork()
-            if child == 0:
-                os.dup2(out.fileno(), 1)
-                return failure
-            _, status = os.waitpid(child, 0)
-            out.seek(0)
-            print(failure, child, os.waitstatus_to_exitcode(status))
-            print(out.read(), end="", flush=True)
-    sys.exit()
-
 
 folder, chip = sys.argv[1:3]
 cuda = ctypes.CDLL(os.path.join(folder, "driver", "libcuda.so.1"))
@@ -57,8 +34,6 @@ def kernel(name, ns, **values):
     return Kernel(name.encode(), ns, metrics, len(values))
 
 
-failure = in_children(sys.argv[3:]) if len(sys.argv) > 3 else ""
-
 # The metrics that count work on tensor cores, by chip; V100's know fp16 only.
 TENSOR, MAJOR = {
     "GV100": ("sm__ops_path_tensor_src_fp16_dst_fp32__SUM", 7),
@@ -74,9 +49,8 @@ context = ctypes.c_void_p()
 assert cuda.cuInit(0) == 0
 assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
 cuda.cuCtxSetCurrent(context)
-if failure:
-    function, code = failure.split(":")
-    cuda.sim_fail(function.encode(), int(code), 1)
+if len(sys.argv) > 3:
+    cuda.sim_fail(sys.argv[3].encode(), int(sys.argv[4]), int(sys.argv[5]))
 
 import torch  # noqa: E402
 
