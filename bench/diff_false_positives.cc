@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "bench/simulated_run.h"
-#include "cli/report/diff.h"
+#include "cli/report/compare/diff.h"
 
 namespace rfinject::bench {
 namespace {

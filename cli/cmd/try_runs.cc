@@ -16,9 +16,9 @@
 #include "cli/cmd/subprocess.h"
 #include "cli/cmd/text_file.h"
 #include "cli/cmd/try_folder.h"
+#include "cli/report/facts/memory.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "cli/report/memory.h"
 
 namespace rfinject::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "cli/report/facts/run_name.h"
 #include "cli/report/run_list.h"
-#include "cli/report/run_name.h"
 
 namespace rfinject::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/export/export.h"
-#include "cli/report/column.h"
-#include "cli/report/run_name.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/rows/column.h"
 #include "cli/text/cell_text.h"
 #include "cli/text/code_points.h"
 

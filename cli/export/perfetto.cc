@@ -14,7 +14,7 @@
 
 #include "cli/export/export.h"
 #include "cli/export/perfetto.pb.h"
-#include "cli/report/column.h"
+#include "cli/report/rows/column.h"
 #include "cli/report/run_list.h"
 #include "cli/text/code_points.h"
 

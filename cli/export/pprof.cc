@@ -14,9 +14,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "cli/export/export.h"
 #include "cli/export/pprof.pb.h"
-#include "cli/report/column.h"
-#include "cli/report/run_name.h"
-#include "cli/report/stacks.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/stacks.h"
 #include "cli/text/code_points.h"
 
 namespace rfinject::cli {

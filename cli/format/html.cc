@@ -16,7 +16,7 @@
 #include "cli/picture/names.h"
 #include "cli/picture/palette.h"
 #include "cli/picture/svg.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/markup.h"
 #include "cli/text/units.h"
 #include "cli/view/table_lines.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "cli/format/testing/written.h"
-#include "cli/report/column.h"
+#include "cli/report/rows/column.h"
 #include "cli/testing/sample_report.h"
 #include "cli/text/cell_text.h"
 #include "cli/view/report_view.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cli/picture/marks.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 
 namespace rfinject::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/report/kernel_name.h"
-#include "cli/report/run_name.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/rows/kernel_name.h"
 #include "cli/text/code_points.h"
 #include "cli/text/units.h"
 

@@ -12,7 +12,7 @@
 #include "cli/picture/legend.h"
 #include "cli/picture/marks.h"
 #include "cli/picture/title.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {

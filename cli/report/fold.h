@@ -12,7 +12,7 @@
 #include "cli/model/calibration.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
-#include "cli/report/roofs.h"
+#include "cli/report/rows/roofs.h"
 
 namespace rfinject::cli {
 

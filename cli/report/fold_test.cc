@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/report/column.h"
-#include "cli/report/key_quantities.h"
-#include "cli/report/roofs.h"
+#include "cli/report/keys/key_quantities.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/words/words.h"
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "cli/report/column.h"
 #include "cli/report/fold.h"
+#include "cli/report/rows/column.h"
 
 namespace rfinject::cli {
 namespace {

@@ -17,10 +17,10 @@
 #include "cli/model/step_interval.h"
 #include "cli/profile/profile.h"
 #include "cli/report/advice/advice.h"
-#include "cli/report/alarm.h"
-#include "cli/report/headline.h"
-#include "cli/report/quantity.h"
-#include "cli/report/waits.h"
+#include "cli/report/alarms/alarm.h"
+#include "cli/report/facts/headline.h"
+#include "cli/report/facts/waits.h"
+#include "cli/report/keys/quantity.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -197,7 +197,7 @@ struct ReportedSteps {
   double step_wall_ns = 0;  // mean
   double step_gpu_ns = 0;   // mean of summed kernel time
   // For an estimate of which the host's time is known, and whose it is: how long a step's launches take the host, how
-  // many there are, and how long a step takes by the clock, along the queue of launches (launch_waits.h). 0: not
+  // many there are, and how long a step takes by the clock, along the queue of launches (queue.h). 0: not
   // known.
   HostTime step_host_of = HostTime::kUnknown;
   double step_host_ns = 0, step_launches = 0, step_ns = 0;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "cli/report/run_name.h"
+#include "cli/report/facts/run_name.h"
 
 namespace rfinject::cli {
 namespace {

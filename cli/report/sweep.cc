@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_join.h"
 #include "cli/model/statistics.h"
-#include "cli/report/roofs.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/report/run_list.h"
-#include "cli/report/run_name.h"
 
 namespace rfinject::cli {
 namespace {

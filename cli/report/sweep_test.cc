@@ -8,10 +8,10 @@
 
 #include "cli/format/testing/written.h"
 #include "cli/model/launch_queue.h"
+#include "cli/report/facts/run_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "cli/report/roofs.h"
-#include "cli/report/run_name.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/view/compare_views.h"
 

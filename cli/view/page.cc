@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "cli/picture/names.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 #include "cli/view/advice_view.h"
 #include "cli/words/glossary.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/picture/names.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/view/report_view.h"
 
 namespace rfinject::cli {

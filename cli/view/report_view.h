@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/column.h"
+#include "cli/report/rows/column.h"
 #include "cli/view/document.h"
 
 namespace rfinject::cli {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/report/column.h"
-#include "cli/report/diff.h"
-#include "cli/report/memory.h"
+#include "cli/report/compare/diff.h"
+#include "cli/report/facts/memory.h"
+#include "cli/report/facts/waits.h"
+#include "cli/report/rows/column.h"
 #include "cli/report/run_list.h"
 #include "cli/report/sweep.h"
-#include "cli/report/waits.h"
 #include "cli/view/compare_views.h"
 #include "cli/view/page.h"
 #include "cli/view/run_views.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "cli/report/kernel_name.h"
-#include "cli/report/launch_waits.h"
+#include "cli/report/facts/queue.h"
+#include "cli/report/rows/kernel_name.h"
 #include "cli/text/units.h"
 #include "cli/words/opening.h"
 #include "gpus/chips.h"

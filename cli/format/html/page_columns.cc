@@ -7,7 +7,7 @@
 #include <string_view>
 #include <variant>
 
-#include "cli/report/column.h"
+#include "cli/report/rows/column.h"
 
 namespace rfinject::cli {
 namespace {

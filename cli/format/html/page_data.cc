@@ -16,8 +16,8 @@
 #include "cli/format/html/page_columns.h"
 #include "cli/picture/mark_shape.h"
 #include "cli/picture/svg.h"
-#include "cli/report/column.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/picture_data.h"
 
 namespace rfinject::cli {
 namespace {

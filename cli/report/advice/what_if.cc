@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "cli/model/estimated_kernel.h"
-#include "cli/report/expect.h"
+#include "cli/report/keys/expect.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
