@@ -68,7 +68,7 @@ Markup PageHead(const std::string& title) {
 
 Markup SourceBadge(const Report& report) {
   Markup out = {"<span class=\"badge"};
-  if (report.run.source == SourceKind::kMeasured && !report.simulated()) out.Add({" measured"});
+  if (report.run.source == SourceKind::kMeasured && !report.device.simulated()) out.Add({" measured"});
   return out.Add({"\">", Escaped(SourceTitle(report)), "</span>"});
 }
 

@@ -18,12 +18,13 @@
 #include <vector>
 
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 #include "cli/text/grid.h"
 #include "cli/text/row_set.h"
 #include "cli/view/data.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // What a sentence is, which decides how it stands out.
 enum class Tone : uint8_t { kPlain, kStrong, kAlarm };

@@ -5,6 +5,7 @@
 
 #include "cli/report/compare/diff.h"
 #include "cli/report/facts/memory.h"
+#include "cli/report/facts/schemas.h"
 #include "cli/report/facts/waits.h"
 #include "cli/report/rows/column.h"
 #include "cli/report/run_list.h"
@@ -39,7 +40,7 @@ std::vector<const Run*> RunsIn(const ViewInput& input) {
 std::vector<std::string> WarningsOf(const FoldOptions& fold, std::span<const Report> reports) {
   std::vector<std::string> warnings;
   if (fold.host_ns_per_launch > 0 && std::none_of(reports.begin(), reports.end(), [](const Report& report) {
-        return report.step_host_of == HostTime::kGiven;
+        return report.queue.host_of == HostTime::kGiven;
       })) {
     warnings.emplace_back("--host-us: no run here is an estimate with steps, so nothing takes it");
   }
@@ -51,8 +52,8 @@ std::vector<std::string> WarningsOf(const FoldOptions& fold, std::span<const Rep
           "--by source: the trace names no line of the program: an older rfinject wrote it, the program is not in "
           "Python, or another tool measured it");
     }
-    const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
-    if (fold.roofs.clock && report.sm_hz <= 0) {
+    const std::string name = report.device.name.empty() ? "a GPU without a name" : report.device.name;
+    if (fold.roofs.clock && report.device.sm_hz <= 0) {
       warnings.push_back("--roofs clock: the trace of " + name +
                          " holds no SM clock (cycles and times of counter passes)");
     }
@@ -164,6 +165,18 @@ std::vector<ColumnInfo> InfosOf(const Columns& columns) {
   return infos;
 }
 
+// The facts as JSON calls them.
+std::vector<ColumnInfo> FactInfos() {
+  std::vector<ColumnInfo> infos;
+  for (const ListedFact& listed : FactsIn(Schema::kSummary)) {
+    if (listed.fact != nullptr) infos.push_back(listed.info());
+  }
+  for (const RunFact& fact : AllRunFacts()) {
+    if (fact.info.name.find('.') != fact.info.name.npos) infos.push_back(fact.info);
+  }
+  return infos;
+}
+
 }  // namespace
 
 std::span<const View> AllViews() {
@@ -189,6 +202,8 @@ std::vector<ColumnTable> AllColumnTables() {
        "A row a run; numbers are a step's where their names say so. In CSV `record` is run or correlation; lines of "
        "the latter have `column_a`, `column_b`, `spearman_rho` and `correlated_runs`.",
        InfosOf(RunsOf(Sweep{}, {}).columns)},
+      {"Facts of a whole run", "rfinject report --format json",
+       "Members of `summary`, before the sums of all rows; a point stands for an object.", FactInfos()},
       {"Comparisons", "rfinject diff",
        "A is before, B is after. In CSV each line begins with `record` (row or total), `pair`, `before`, `after` and "
        "`per_step`.",

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/report/report.h"
 #include "gtest/gtest.h"
 
 namespace rfinject::cli {

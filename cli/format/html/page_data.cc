@@ -180,7 +180,7 @@ ScriptJson GroupsData(std::span<const Report> reports) {
           "\"of\":", ListOf(members), "}"};
 }
 
-std::string GpuName(const Report& report) { return report.device_name.empty() ? report.run.gpu : report.device_name; }
+std::string GpuName(const Report& report) { return report.device.name.empty() ? report.run.gpu : report.device.name; }
 
 // {"runs":["A100","V100"],"run_of":[0,0,1]}, without the braces.
 ScriptJson RunsData(std::span<const Report> reports) {

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 #include "cli/text/markup.h"
 #include "cli/text/row_set.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // What a table shows. It refers to its parts.
 struct PageTable {

@@ -72,7 +72,7 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
           << ",\"attainable_flop_per_s\":" << Number(row.derived.attainable_flop_per_s)
           << ",\"attainable_share\":" << Number(row.derived.attainable_share)
           << ",\"bandwidth_bytes_per_s\":" << Number(row.derived.bandwidth_bytes_per_s)
-          << ",\"steps\":" << report.steps << "}";
+          << ",\"steps\":" << report.steps.count << "}";
       separator = ",\n";
     }
   }

@@ -11,55 +11,13 @@
 #include "cli/report/alarms/backward_flop.h"
 #include "cli/report/alarms/findings.h"
 #include "cli/report/keys/key_quantities.h"
+#include "cli/report/report.h"
 #include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {
 
 AlarmPlace PlaceOf(const LaunchKey& key) { return {key.layer.model, key.layer.path, key.phase, key.kernel}; }
-
-// Gathers alarms, each with the time behind it, so that a million kernels give a readable list.
-class Alarms {
- public:
-  // The sentence is made of those findings only that are among the largest of their kind so far.
-  template <typename Finding>
-  void Add(double time_ns, const Finding& finding, std::optional<AlarmPlace> where = {}) {
-    Keep(time_ns, AlarmOf(finding, std::move(where)));
-  }
-
-  void Keep(double time_ns, Alarm alarm) {
-    Kind& kind = kinds_[alarm.id];
-    ++kind.count;
-    if (kind.kept.size() == kMaxAlarmsOfOneKind) {
-      if (time_ns <= kind.kept.back().first) return;
-      kind.kept.pop_back();
-    }
-    kind.kept.emplace_back(time_ns, std::move(alarm));
-    std::stable_sort(kind.kept.begin(), kind.kept.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-  }
-
-  std::vector<Alarm> Take() {
-    std::vector<Alarm> alarms;
-    for (auto& [id, kind] : kinds_) {
-      for (auto& [time_ns, alarm] : kind.kept) alarms.push_back(std::move(alarm));
-      if (const size_t left = kind.count - kind.kept.size(); left > 0) {
-        alarms.push_back({.id = std::string(id),
-                          .text = absl::StrFormat("and %d more of this kind, with less time", left),
-                          .causes = {},
-                          .where = {}});
-      }
-    }
-    return alarms;
-  }
-
- private:
-  struct Kind {
-    size_t count = 0;
-    std::vector<std::pair<double, Alarm>> kept;  // the longest first
-  };
-  std::map<std::string, Kind> kinds_;
-};
 
 // Names under which libraries ship kernels that run on tensor cores: cuDNN, cuBLAS and CUTLASS put the instruction,
 // the tile or the type into the name.
@@ -96,7 +54,7 @@ struct KeyToCheck {
 };
 
 // Holds each precision's FLOP against the machine's peak. FLOP without a unit are taken out of `work`.
-void CheckPeaks(const Machine& machine, const KeyToCheck& it, Work* work, Alarms& alarms) {
+void CheckPeaks(const Machine& machine, const KeyToCheck& it, Work* work, AlarmList& alarms) {
   const double seconds = it.time_ns() * 1e-9;
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     if (work->flop[i] <= 0) continue;
@@ -116,7 +74,7 @@ void CheckPeaks(const Machine& machine, const KeyToCheck& it, Work* work, Alarms
   }
 }
 
-void CheckRoofs(const Machine& machine, const KeyToCheck& it, Alarms& alarms) {
+void CheckRoofs(const Machine& machine, const KeyToCheck& it, AlarmList& alarms) {
   const Sums& sums = it.quantities.sums;
   // Where quantities are shares of a layer's sum, a comparison with one kernel's time would prove nothing.
   if (machine.name.empty() || it.time_ns() <= 0 || it.quantities.shared || it.of_shapes()) return;
@@ -132,7 +90,7 @@ void CheckRoofs(const Machine& machine, const KeyToCheck& it, Alarms& alarms) {
   }
 }
 
-void CheckTensorKernel(const KeyToCheck& it, Alarms& alarms) {
+void CheckTensorKernel(const KeyToCheck& it, AlarmList& alarms) {
   if (!it.measured() || !NamesTensorCores(it.key.kernel) || NamesCudaCores(it.key.kernel)) return;
   const KeyQuantities& quantities = it.quantities;
   double tensor_flop = 0;
@@ -145,7 +103,7 @@ void CheckTensorKernel(const KeyToCheck& it, Alarms& alarms) {
   }
 }
 
-void CheckCounters(const KeyToCheck& it, Alarms& alarms) {
+void CheckCounters(const KeyToCheck& it, AlarmList& alarms) {
   const auto& metrics = it.stats.metrics;
   if (it.measured()) {
     for (const FlopTerm& term : FlopFormula(it.chip)) {
@@ -172,7 +130,7 @@ void CheckCounters(const KeyToCheck& it, Alarms& alarms) {
   }
 }
 
-void CheckBytes(const KeyToCheck& it, Alarms& alarms) {
+void CheckBytes(const KeyToCheck& it, AlarmList& alarms) {
   // A kernel that lives in L2 can move nothing at all; one that takes a millisecond cannot.
   constexpr double kLongEnoughNs = 1e6;
   if (!it.measured() || !it.quantities.has_bytes || it.quantities.sums.dram_bytes() > 0 || it.stats.launches == 0)
@@ -181,7 +139,7 @@ void CheckBytes(const KeyToCheck& it, Alarms& alarms) {
   if (launch_ns > kLongEnoughNs) alarms.Add(it.time_ns(), NoBytes{launch_ns}, PlaceOf(it.key));
 }
 
-void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, Alarms& alarms) {
+void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, AlarmList& alarms) {
   Sums sum;
   for (const Row& row : rows) sum.Add(row.sums);
   // The two sums add the same doubles in different orders, hence the tolerance of some roundings a row.
@@ -195,7 +153,7 @@ void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, Alarms& ala
   }
 }
 
-void CheckForwardAndBackward(const Run& run, const Report& report, Alarms& alarms) {
+void CheckForwardAndBackward(const Run& run, const Report& report, AlarmList& alarms) {
   // Where each layer's own model FLOP are known (an estimate) they say what its backward may need.
   if (BackwardFlop layers = CheckBackwardFlop(run); layers.known) {
     for (auto& [flop, alarm] : layers.findings) {
@@ -210,45 +168,49 @@ void CheckForwardAndBackward(const Run& run, const Report& report, Alarms& alarm
   }
   if (forward <= 0 || backward <= 0) return;  // inference, or no model FLOP known
   // A run that ended inside its first step has part of a backward. (An import's one step is said by the importer.)
-  if (report.steps == 0) return;
+  if (report.steps.count == 0) return;
   const double ratio = backward / forward;
   if (ratio >= kBackwardOverForwardLow && ratio <= kBackwardOverForwardHigh) return;
   alarms.Add(0, OddBackward{ratio, ratio < kBackwardOverForwardLow});
 }
 
-void CheckModelFlop(const Report& report, Alarms& alarms) {
-  const double model = report.total.model_flop(), executed = report.total.total_flop();
+void CheckModelFlop(const Report& report, AlarmList& alarms) {
+  const double model = report.total.sums.model_flop(), executed = report.total.sums.total_flop();
   if (model <= 0 || executed <= 0) return;
   const double ratio = executed / model;
   if (ratio < kExecutedOverModelLow || ratio > kExecutedOverModelHigh) {
-    alarms.Add(report.total.time_ns(), OddFlop{ratio, ratio < kExecutedOverModelLow});
+    alarms.Add(report.total.sums.time_ns(), OddFlop{ratio, ratio < kExecutedOverModelLow});
   }
 }
 
-void CheckWallTime(const Run& run, const Report& report, Alarms& alarms) {
+void CheckWallTime(const Run& run, const Report& report, AlarmList& alarms) {
   // A step's wall time bounds its kernels' time on one stream; several devices and streams overlap.
-  const double wall = report.step_wall_ns * static_cast<double>(std::max<size_t>(1, run.devices.size()));
-  if (run.key.source != SourceKind::kMeasured || wall <= 0 || report.step_gpu_ns <= wall * kRoofTolerance) return;
-  alarms.Add(report.total.time_ns(), LongerThanTheStep{report.step_gpu_ns, report.step_wall_ns});
+  const Clock& clock = report.clock;
+  const double wall = clock.measured_wall_ns() * static_cast<double>(std::max<size_t>(1, run.devices.size()));
+  if (wall <= 0 || clock.gpu_ns <= wall * kRoofTolerance) return;
+  alarms.Add(report.total.sums.time_ns(), LongerThanTheStep{clock.gpu_ns, clock.wall_ns});
 }
 
 }  // namespace
 
-std::vector<Alarm> CheckInvariants(const Profile& profile, const Run& run, std::string_view chip,
-                                   const Report& report) {
-  Alarms alarms;
+AlarmList CheckKeys(const Profile& profile, const Run& run, const Machine& machine, std::string_view chip) {
+  AlarmList alarms;
   const KeyReader reader(profile.metrics, chip, run.key.source);
   for (const auto& [key, stats] : run.launches) {
     const KeyQuantities quantities = reader.Read(stats);
     const KeyToCheck it{key, stats, quantities, run.key.source, chip};
-    CheckRoofs(report.machine, it, alarms);
+    CheckRoofs(machine, it, alarms);
     CheckTensorKernel(it, alarms);
     CheckCounters(it, alarms);
     CheckBytes(it, alarms);
   }
+  return alarms;
+}
+
+std::vector<Alarm> CheckReport(AlarmList alarms, const Run& run, const Report& report) {
   CheckForwardAndBackward(run, report, alarms);
-  CheckRowsAddUp(report.rows, report.total, alarms);
-  CheckRowsAddUp(report.phases, report.total, alarms);
+  CheckRowsAddUp(report.rows, report.total.sums, alarms);
+  CheckRowsAddUp(report.phases, report.total.sums, alarms);
   CheckWallTime(run, report, alarms);
   CheckModelFlop(report, alarms);
   return alarms.Take();

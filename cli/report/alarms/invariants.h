@@ -5,12 +5,22 @@
 #ifndef RFINJECT_CLI_REPORT_ALARMS_INVARIANTS_H_
 #define RFINJECT_CLI_REPORT_ALARMS_INVARIANTS_H_
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "cli/report/report.h"
+#include "absl/strings/str_format.h"
+#include "cli/model/roofline.h"
+#include "cli/profile/profile.h"
+#include "cli/report/alarms/findings.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // Tolerances, with their reasons.
 // Measured time and bytes come from different launches of a key and clocks run some percent over the boost clock of
@@ -31,12 +41,57 @@ inline constexpr double kExecutedOverModelLow = 0.24;
 inline constexpr double kExecutedOverModelHigh = 2.0;
 inline constexpr double kClockDrift = 1.05;
 
-// Checks `run`, whose folding (all but alarms and headline) is `report`. The alarms come in the order of their ids;
-// of one id at most `kMaxAlarmsOfOneKind` single ones, the largest share of time first, and then one line with the
-// count of the rest.
+// Of one id at most so many single alarms are listed, and then one line with the count of the rest.
 inline constexpr size_t kMaxAlarmsOfOneKind = 3;
-std::vector<Alarm> CheckInvariants(const Profile& profile, const Run& run, std::string_view chip,
-                                   const Report& report);
+
+// Gathers alarms, each with the time behind it, so that a million kernels give a readable list.
+class AlarmList {
+ public:
+  // The sentence is made of those findings only that are among the largest of their kind so far.
+  template <typename Finding>
+  void Add(double time_ns, const Finding& finding, std::optional<AlarmPlace> where = {}) {
+    Keep(time_ns, AlarmOf(finding, std::move(where)));
+  }
+
+  void Keep(double time_ns, Alarm alarm) {
+    Kind& kind = kinds_[alarm.id];
+    ++kind.count;
+    if (kind.kept.size() == kMaxAlarmsOfOneKind) {
+      if (time_ns <= kind.kept.back().first) return;
+      kind.kept.pop_back();
+    }
+    kind.kept.emplace_back(time_ns, std::move(alarm));
+    std::stable_sort(kind.kept.begin(), kind.kept.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+  }
+
+  std::vector<Alarm> Take() {
+    std::vector<Alarm> alarms;
+    for (auto& [id, kind] : kinds_) {
+      for (auto& [time_ns, alarm] : kind.kept) alarms.push_back(std::move(alarm));
+      if (const size_t left = kind.count - kind.kept.size(); left > 0) {
+        alarms.push_back({.id = std::string(id),
+                          .text = absl::StrFormat("and %d more of this kind, with less time", left),
+                          .causes = {},
+                          .where = {}});
+      }
+    }
+    return alarms;
+  }
+
+ private:
+  struct Kind {
+    size_t count = 0;
+    std::vector<std::pair<double, Alarm>> kept;  // the longest first
+  };
+  std::map<std::string, Kind> kinds_;
+};
+
+// What single launch keys say; `chip` as KeyReader has it.
+AlarmList CheckKeys(const Profile& profile, const Run& run, const Machine& machine, std::string_view chip);
+// Adds what the folding of the run (all but its alarms and headline) says. The alarms come in the order of their ids,
+// of one id the largest share of time first.
+std::vector<Alarm> CheckReport(AlarmList alarms, const Run& run, const Report& report);
 
 }  // namespace rfinject::cli
 

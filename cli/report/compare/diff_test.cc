@@ -105,7 +105,7 @@ TEST(DiffTest, EstimatesAreComparedByTheirExpectedTimes) {
   const Profile a = testing::SampleResNet18(testing::SampleV100(), 2);
   Profile b = testing::SampleResNet18(testing::SampleA100(), 3);
   const auto step = [](const Profile& profile, const Machine& machine) {
-    return FoldRun(profile, profile.runs.begin()->second, machine, {}).step_gpu_ns;
+    return FoldRun(profile, profile.runs.begin()->second, machine, {}).clock.gpu_ns;
   };
   const auto time = [](const Diff& diff) { return diff.pairs.at(0).total[Compared::kTime]; };
   const Diff diff = MakeDiff(a, b, OwnMachine, {});

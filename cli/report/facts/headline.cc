@@ -33,9 +33,9 @@ void AddPrecisions(const Sums& total, Headline* headline) {
 }
 
 void AddExpected(const Report& report, Headline* headline) {
-  const Sums& total = report.total;
+  const Sums& total = report.total.sums;
   if (total.ideal_ns() <= 0 || total.time_ns() <= 0) return;
-  const Sums step = report.steps > 0 ? total.OfOneStep(static_cast<double>(report.steps)) : total;
+  const Sums step = report.steps.count > 0 ? total.OfOneStep(static_cast<double>(report.steps.count)) : total;
   headline->expected = {.ns = step.time_ns(),
                         .low_ns = step[Quantity::kTimeLow],
                         .high_ns = step[Quantity::kTimeHigh],
@@ -45,7 +45,7 @@ void AddExpected(const Report& report, Headline* headline) {
 }
 
 void AddLimit(const Report& report, Headline* headline) {
-  const Sums& total = report.total;
+  const Sums& total = report.total.sums;
   const double launch = total[Quantity::kLaunchBoundTime], memory = total[Quantity::kMemoryBoundTime],
                compute = total[Quantity::kComputeBoundTime], pcie = total[Quantity::kPcieBoundTime],
                nvlink = total[Quantity::kNvlinkBoundTime], all = launch + memory + compute + pcie + nvlink;
@@ -56,13 +56,13 @@ void AddLimit(const Report& report, Headline* headline) {
     headline->pcie_share = pcie / all;
     headline->nvlink_share = nvlink / all;
   }
-  if (report.run.source == SourceKind::kMeasured && report.step_gpu_ns > 0 && report.step_wall_ns > 0) {
-    headline->idle_share = std::max(0.0, 1 - report.step_gpu_ns / report.step_wall_ns);
-  }
+  const Clock& clock = report.clock;
+  if (clock.gpu_ns > 0 && clock.measured_wall_ns() > 0)
+    headline->idle_share = std::max(0.0, 1 - clock.gpu_ns / clock.measured_wall_ns());
 }
 
 void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* headline) {
-  if (report.steps == 0 || report.total.least_ns() <= 0) return;
+  if (report.steps.count == 0 || report.total.sums.least_ns() <= 0) return;
   struct Group {
     Headline::Slack slack;
     Sums sums;
@@ -74,7 +74,7 @@ void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* h
     if (!(row.derived.slack_ns > 0)) continue;
     const bool outside = row.model.empty();
     Group& group = groups[{row.class_name, outside ? row.phase : std::nullopt}];
-    group.slack.ns += row.derived.slack_ns / static_cast<double>(report.steps);
+    group.slack.ns += row.derived.slack_ns / static_cast<double>(report.steps.count);
     group.sums.Add(row.sums);
     if (outside) {
       group.slack.phase = row.phase;
@@ -101,9 +101,9 @@ void AddOutside(const Report& report, std::span<const Row> layers, Headline* hea
   for (const Row& row : layers) {
     if (row.model.empty() && row.phase == Phase::kOther) share += row.time_share;
   }
-  if (share < kWorthALine || report.outside_ops.empty()) return;
+  if (share < kWorthALine || report.attribution.outside_ops.empty()) return;
   headline->outside_share = share;
-  for (const std::string& op : report.outside_ops) {
+  for (const std::string& op : report.attribution.outside_ops) {
     // Programs that zero their gradients and start their backward fill tensors too; random numbers are for weights.
     for (const std::string_view initialiser : {"normal_", "uniform_"}) {
       headline->outside_initialises |= op.ends_with(initialiser);
@@ -116,7 +116,7 @@ void AddOutside(const Report& report, std::span<const Row> layers, Headline* hea
 Headline MakeHeadline(const Report& report, std::span<const Row> layers) {
   Headline headline;
   AddExpected(report, &headline);
-  AddPrecisions(report.total, &headline);
+  AddPrecisions(report.total.sums, &headline);
   headline.has_forward_or_backward = std::any_of(report.phases.begin(), report.phases.end(), [](const Row& row) {
     return row.sums.launches > 0 &&
            (row.phase == Phase::kForward || row.phase == Phase::kBackward || row.phase == Phase::kEval);

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
 namespace {
@@ -25,7 +25,15 @@ constexpr auto kColumns = std::to_array<ColumnOf<MemoryRow>>({
      [](const MemoryRow& row) { return Cell{row.share}; }},
 });
 
+constexpr auto kMemoryFacts = std::to_array<FactOf<DeviceMemory>>({
+    {UnitColumn("memory_peak_bytes", "B", "The most device memory that was in use.",
+                "GPU memory in use, peak (all processes)"),
+     [](const DeviceMemory& memory) { return KnownCount(memory.peak_bytes); }, "the driver was not asked"},
+});
+
 }  // namespace
+
+std::span<const FactOf<DeviceMemory>> MemoryFacts() { return kMemoryFacts; }
 
 std::string_view UsuallyOf(Phase phase) {
   switch (phase) {

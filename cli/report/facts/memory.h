@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/profile/profile.h"
+#include "cli/report/facts/fact.h"
 #include "cli/text/row_set.h"
 
 namespace rfinject::cli {
@@ -20,6 +21,11 @@ struct MemoryRow {
   uint64_t bytes = 0;
   double share = 0;  // of all that lay there
 };
+
+struct DeviceMemory {
+  uint64_t peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
+};
+std::span<const FactOf<DeviceMemory>> MemoryFacts();
 
 struct MemoryTable {
   std::string title;             // of the run

@@ -52,39 +52,39 @@ Report FoldOnly(const Profile& profile, const Machine& machine, const FoldOption
 TEST(LaunchWaits, BesideAVirtualGpuTheHostIsThatOfThisMachineAndThatIsSaid) {
   const Machine machine = testing::SampleV100();
   const Report report = FoldOnly(OnVirtualGpu(machine, 100 * kMillisecond, 0), machine);
-  EXPECT_EQ(report.step_host_of, HostTime::kThisMachine);
+  EXPECT_EQ(report.queue.host_of, HostTime::kThisMachine);
   // The wait for data is no launching.
-  EXPECT_NEAR(report.step_host_ns, 100.0 * kMillisecond, 1.0 * kMillisecond);
-  EXPECT_NEAR(report.step_ns, report.step_host_ns, 1);
-  EXPECT_TRUE(report.launch_bound());
-  EXPECT_NEAR(report.gpu_waits_share,
-              1 - (report.step_gpu_ns + report.step_launches * kKernelGapNs) / report.step_host_ns, 1e-6);
+  EXPECT_NEAR(report.queue.host_ns, 100.0 * kMillisecond, 1.0 * kMillisecond);
+  EXPECT_NEAR(report.queue.step_ns, report.queue.host_ns, 1);
+  EXPECT_TRUE(report.queue.launch_bound);
+  EXPECT_NEAR(report.queue.gpu_waits_share,
+              1 - (report.clock.gpu_ns + report.queue.launches * kKernelGapNs) / report.queue.host_ns, 1e-6);
   const std::string words = absl::StrJoin(HeadlineText(report), "\n");
   EXPECT_THAT(words, HasSubstr("With the host that it ran on here, a step takes"));
   EXPECT_THAT(words, HasSubstr("That host is not the GPU's"));
   // What holds the rows back is said of no host in particular, so that it is the same wherever the program runs.
-  EXPECT_EQ(report.launch_interval.of, HostTime::kUnknown);
-  EXPECT_EQ(report.launch_interval.ns, kLaunchIntervalNs);
+  EXPECT_EQ(report.queue.interval.of, HostTime::kUnknown);
+  EXPECT_EQ(report.queue.interval.ns, kLaunchIntervalNs);
 }
 
 TEST(LaunchWaits, AFastHostIsAheadOfTheGpu) {
   const Machine machine = testing::SampleV100();
   const Report report = FoldOnly(OnVirtualGpu(machine, kMillisecond, 0), machine);
-  EXPECT_NEAR(report.step_ns, report.step_gpu_ns + report.step_launches * kKernelGapNs, 1);
-  EXPECT_FALSE(report.launch_bound());
+  EXPECT_NEAR(report.queue.step_ns, report.clock.gpu_ns + report.queue.launches * kKernelGapNs, 1);
+  EXPECT_FALSE(report.queue.launch_bound);
   // One that waits at the end of each step starts again with nothing launched.
   const Report waits = FoldOnly(OnVirtualGpu(machine, kMillisecond, 5 * kMillisecond), machine);
-  EXPECT_GT(waits.step_ns, report.step_ns);
-  EXPECT_LT(waits.step_ns, report.step_ns + 0.1 * kMillisecond);
+  EXPECT_GT(waits.queue.step_ns, report.queue.step_ns);
+  EXPECT_LT(waits.queue.step_ns, report.queue.step_ns + 0.1 * kMillisecond);
 }
 
 TEST(LaunchWaits, WhatTheUserGivesCounts) {
   const Machine machine = testing::SampleV100();
   const Profile profile = OnVirtualGpu(machine, 100 * kMillisecond, 0);
   const Report report = FoldOnly(profile, machine, {.host_ns_per_launch = 50'000});
-  EXPECT_EQ(report.step_host_of, HostTime::kGiven);
-  EXPECT_EQ(report.launch_interval.of, HostTime::kGiven);
-  EXPECT_NEAR(report.step_host_ns, report.step_launches * 50'000, 1);
+  EXPECT_EQ(report.queue.host_of, HostTime::kGiven);
+  EXPECT_EQ(report.queue.interval.of, HostTime::kGiven);
+  EXPECT_NEAR(report.queue.host_ns, report.queue.launches * 50'000, 1);
   EXPECT_THAT(absl::StrJoin(HeadlineText(report), "\n"), Not(HasSubstr("ran on here")));
 }
 
@@ -107,20 +107,20 @@ TEST(LaunchWaits, OfAMeasuredRunTheClockSaysHowFastTheHostIs) {
     return FoldRun(profile, run, machine, {});
   };
   const Report slow = bound_after(800 * kMicrosecond, 0);
-  EXPECT_EQ(slow.launch_interval.of, HostTime::kByTheClock);
-  EXPECT_DOUBLE_EQ(slow.launch_interval.ns, 80 * kMicrosecond);
-  EXPECT_EQ(BoundName(slow.total_derived.bound), "launch");
-  EXPECT_EQ(slow.step_ns, 0) << "it has a wall time";
+  EXPECT_EQ(slow.queue.interval.of, HostTime::kByTheClock);
+  EXPECT_DOUBLE_EQ(slow.queue.interval.ns, 80 * kMicrosecond);
+  EXPECT_EQ(BoundName(slow.total.derived.bound), "launch");
+  EXPECT_EQ(slow.queue.step_ns, 0) << "it has a wall time";
   const Report busy = bound_after(170 * kMicrosecond, 100 * kMicrosecond);
-  EXPECT_DOUBLE_EQ(busy.launch_interval.ns, 7 * kMicrosecond);
-  EXPECT_EQ(BoundName(busy.total_derived.bound), "memory");
+  EXPECT_DOUBLE_EQ(busy.queue.interval.ns, 7 * kMicrosecond);
+  EXPECT_EQ(BoundName(busy.total.derived.bound), "memory");
   // An older trace does not say what its host waited for; where the GPU is idle most of the time, it was not the GPU.
   run.step_times.clear();
   run.steps.duration_ns.Add(800 * kMicrosecond);
-  EXPECT_DOUBLE_EQ(FoldRun(profile, run, machine, {}).launch_interval.ns, 80 * kMicrosecond);
+  EXPECT_DOUBLE_EQ(FoldRun(profile, run, machine, {}).queue.interval.ns, 80 * kMicrosecond);
   run.steps.duration_ns = {};
   run.steps.duration_ns.Add(200 * kMicrosecond);
-  EXPECT_EQ(FoldRun(profile, run, machine, {}).launch_interval.of, HostTime::kUnknown);
+  EXPECT_EQ(FoldRun(profile, run, machine, {}).queue.interval.of, HostTime::kUnknown);
 }
 
 // The forward's long layers let the host get ahead of the short ones that follow, and not of those before.

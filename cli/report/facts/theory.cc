@@ -7,6 +7,7 @@
 
 #include "cli/report/alarms/invariants.h"
 #include "cli/report/facts/run_name.h"
+#include "cli/report/report.h"
 
 namespace rfinject::cli {
 namespace {
@@ -135,21 +136,21 @@ void FindDifferingLayers(const Run& theory, const Run& run, TheoryUse* use) {
 }
 
 TheoryUse ApplyTheory(const Report& theory, Report& report) {
-  if (report.total.model_flop() > 0) return {};  // it has its own
-  const double theory_steps = theory.steps > 0 ? static_cast<double>(theory.steps) : 1;
-  const double theory_samples = static_cast<double>(theory.samples);
+  if (report.total.sums.model_flop() > 0) return {};  // it has its own
+  const double theory_steps = theory.steps.divisor();
+  const double theory_samples = static_cast<double>(theory.steps.samples);
   double scale = 1 / theory_steps;
   TheoryUse use{.state = TheoryUse::State::kApplied,
-                .model = ModelName(theory.run, theory.processes),
+                .model = ModelName(theory.run, theory.process.list),
                 .batch_size = theory.run.batch_size};
-  if (report.samples > 0 && theory.samples > 0) {
-    scale = static_cast<double>(report.samples) / theory_samples;
-    use.samples = report.samples;
-  } else if (report.steps > 0) {
-    scale = static_cast<double>(report.steps) / theory_steps;
-    use.steps = report.steps;
+  if (report.steps.samples > 0 && theory.steps.samples > 0) {
+    scale = static_cast<double>(report.steps.samples) / theory_samples;
+    use.samples = report.steps.samples;
+  } else if (report.steps.count > 0) {
+    scale = static_cast<double>(report.steps.count) / theory_steps;
+    use.steps = report.steps.count;
   }
-  const bool own_bytes = report.total.compulsory_bytes() > 0;
+  const bool own_bytes = report.total.sums.compulsory_bytes() > 0;
   const bool same_batch = report.run.batch_size == 0 || report.run.batch_size == theory.run.batch_size;
   const bool bytes = same_batch && !own_bytes;
   Fill(theory.rows, theory.run, report.run, scale, bytes, report.rows);
@@ -160,9 +161,9 @@ TheoryUse ApplyTheory(const Report& theory, Report& report) {
   if (!report.group_phases.empty()) {
     Fill(theory.group_phases, theory.run, report.run, scale, bytes, report.group_phases);
   }
-  report.total[Quantity::kModelFlop] = theory.total.model_flop() * scale;
-  if (bytes) report.total[Quantity::kCompulsoryBytes] = theory.total.compulsory_bytes() * scale;
-  report.total_derived = Derive(report.total);
+  report.total.sums[Quantity::kModelFlop] = theory.total.sums.model_flop() * scale;
+  if (bytes) report.total.sums[Quantity::kCompulsoryBytes] = theory.total.sums.compulsory_bytes() * scale;
+  report.total.derived = Derive(report.total.sums);
   use.bytes = bytes || own_bytes;
   return use;
 }

@@ -9,9 +9,27 @@
 #include <string>
 #include <string_view>
 
-#include "cli/report/report.h"
+#include "cli/report/facts/fact.h"
+#include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
+
+// Model FLOP and compulsory bytes that come from another run, an estimate (theory.h).
+struct TheoryUse {
+  enum class State : uint8_t {
+    kNone,     // none was asked for, or the run has its own
+    kMissing,  // the estimates given hold no run of this network and mode
+    kApplied,
+  };
+  State state = State::kNone;
+  std::string model;  // of the estimate
+  uint64_t batch_size = 0;
+  uint64_t samples = 0, steps = 0;  // what the run's work was taken as; both 0: one step of the estimate's batch
+  bool bytes = false;               // the batches agree, so compulsory bytes are the run's too
+  // Layers of the run that the estimate does not have, where they are too many for the same network.
+  uint64_t missing_layers = 0, layers = 0;
+  std::string missing_layer;  // one of them
+};
 
 // What explains executed FLOP / model FLOP of a row; "" where either is unknown.
 //   not counted    executed 0, or below what any known algorithm needs (kExecutedOverModelLow)

@@ -130,7 +130,27 @@ constexpr auto kWaitColumns = std::to_array<ColumnOf<RankWaits>>({
     PartColumn<&StepWaits::exposed_communication>("exposed_communication_share"),
 });
 
+constexpr std::string_view kNotWatched = "the trace does not say what its steps waited for";
+
+template <StepPart StepWaits::*kPart, std::optional<double> StepPart::*kValue>
+constexpr FactOf<StepWaits> WaitFact(std::string_view name, std::string_view help) {
+  return {UnitColumn(name, "ns", help), [](const StepWaits& waits) { return KnownCell(waits.*kPart.*kValue); },
+          kNotWatched};
+}
+
+constexpr auto kWaitFacts = std::to_array<FactOf<StepWaits>>({
+    WaitFact<&StepWaits::wall, kP50>("optimizer_step_wall_time_p50_ns", "An optimizer's step by the clock; median."),
+    WaitFact<&StepWaits::wall, kP95>("optimizer_step_wall_time_p95_ns",
+                                     "An optimizer's step by the clock; 95 % of the steps stay below."),
+    WaitFact<&StepWaits::gpu_busy, kMean>("optimizer_step_gpu_busy_ns", "Of it: something ran on the GPU; mean."),
+    WaitFact<&StepWaits::data_wait, kMean>("optimizer_step_data_wait_ns",
+                                           "Of it: the host waits for its data loader; mean."),
+    WaitFact<&StepWaits::gpu_wait, kMean>("optimizer_step_gpu_wait_ns", "Of it: the host waits for the GPU; mean."),
+});
+
 }  // namespace
+
+std::span<const FactOf<StepWaits>> WaitFacts() { return kWaitFacts; }
 
 double StepWaits::step_ns() const { return std::max(wall.mean_ns.value_or(0), gpu_busy.mean_ns.value_or(0)); }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/profile/profile.h"
+#include "cli/report/facts/fact.h"
 #include "cli/text/row_set.h"
 
 namespace rfinject::cli {
@@ -43,6 +44,8 @@ struct StepWaits {
   // By how much a step would be shorter without these waits, at most: work that the GPU does meanwhile remains.
   std::optional<double> GainWithout(const StepPart& wait) const;
 };
+
+std::span<const FactOf<StepWaits>> WaitFacts();
 
 // The waits of all ranks together.
 StepWaits WaitsOf(const Run& run);

@@ -44,9 +44,9 @@ TEST(Bound, LaunchesThatTheGpuWaitsForAreBoundByLaunching) {
   EXPECT_EQ(bound(report, "tiny"), "launch");
   EXPECT_EQ(bound(report, "large"), "launch") << "6 us are less than 10";
   EXPECT_DOUBLE_EQ(report.headline.launch_share, 1);
-  EXPECT_DOUBLE_EQ(report.total[Quantity::kLaunchBoundTime] + report.total[Quantity::kMemoryBoundTime] +
-                       report.total[Quantity::kComputeBoundTime],
-                   report.total.time_ns());
+  EXPECT_DOUBLE_EQ(report.total.sums[Quantity::kLaunchBoundTime] + report.total.sums[Quantity::kMemoryBoundTime] +
+                       report.total.sums[Quantity::kComputeBoundTime],
+                   report.total.sums.time_ns());
   const std::string words = absl::StrJoin(HeadlineText(report), "\n");
   EXPECT_THAT(words, HasSubstr("Held back by launching 100 %"));
   EXPECT_THAT(words, HasSubstr("the host launches a kernel every 10.0 us at best (--launch-floor)"));
@@ -96,8 +96,8 @@ TEST(Bound, WhatLeavesTheGpuIsBoundByItsLink) {
     EXPECT_DOUBLE_EQ(row.sums.least_ns(), row.sums[Quantity::kLeastLink]);
     EXPECT_DOUBLE_EQ(row.sums.least_ns(), row.kernel == "copy" ? 80'000 : row.kernel == "nvlink" ? 200'000 : 2e6);
   }
-  EXPECT_DOUBLE_EQ(report.total[Quantity::kPcieBoundTime], 2'300'000);
-  EXPECT_DOUBLE_EQ(report.total[Quantity::kNvlinkBoundTime], 400'000);
+  EXPECT_DOUBLE_EQ(report.total.sums[Quantity::kPcieBoundTime], 2'300'000);
+  EXPECT_DOUBLE_EQ(report.total.sums[Quantity::kNvlinkBoundTime], 400'000);
   EXPECT_NEAR(report.headline.pcie_share, 23.0 / 27, 1e-9);
   EXPECT_THAT(absl::StrJoin(HeadlineText(report), "\n"), HasSubstr("Held back by PCIe 85 %, NVLink 15 %"));
   // Where the links are not known, the memory is what is left.

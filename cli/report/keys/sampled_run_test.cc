@@ -60,11 +60,11 @@ TEST(SampledRunTest, KernelsOfStepsInTurnAreKnownAsWellAsTheyScatterWhereTheyRun
   AddKernel(&profile, "even", 0, 10'000);
   AddKernel(&profile, "odd", 1, 90'000);
   const Report report = Fold(profile);
-  EXPECT_NEAR(report.total.time_ns(), 500 * 10'000 + 500 * 90'000, 1000);
-  ASSERT_EQ(report.total_time.trust, Trust::kByStep);
+  EXPECT_NEAR(report.total.sums.time_ns(), 500 * 10'000 + 500 * 90'000, 1000);
+  ASSERT_EQ(report.total.time.trust, Trust::kByStep);
   // A percent over the root of ten samples of each kind; the difference of the kinds is no part of it.
-  EXPECT_GT(report.total_time.relative, 0.003);
-  EXPECT_LT(report.total_time.relative, 0.008);
+  EXPECT_GT(report.total.time.relative, 0.003);
+  EXPECT_LT(report.total.time.relative, 0.008);
   for (const Row& row : report.rows) {
     EXPECT_EQ(row.time.trust, Trust::kByStep) << row.op;
     EXPECT_GT(row.time.relative, 0.004) << row.op;
@@ -125,22 +125,22 @@ Profile Window(const std::vector<uint64_t>& longer) {
 // Three of ten are many for a kind of step that is rare; but two dozen other steps show none.
 TEST(SampledRunTest, SlowStepsAreRareIfTheStepsBetweenShowNone) {
   const Report report = Fold(Window({6, 21, 36}));
-  EXPECT_EQ(report.slow_sampled_steps, 3u);
-  ASSERT_EQ(report.total_bytes.trust, Trust::kByStep);
-  EXPECT_LT(report.total_bytes.relative, 0.01);
-  EXPECT_EQ(report.total_time.trust, Trust::kByStep);
+  EXPECT_EQ(report.slow.set_aside, 3u);
+  ASSERT_EQ(report.total.bytes.trust, Trust::kByStep);
+  EXPECT_LT(report.total.bytes.relative, 0.01);
+  EXPECT_EQ(report.total.time.trust, Trust::kByStep);
 }
 
 // What the steps' durations do not show may be a clock that the host hides, and slow for longer than the sampled
 // step.
 TEST(SampledRunTest, SlowSamplesAtAnEndOrInARowMayBeAnotherClock) {
-  EXPECT_EQ(Fold(Window({20})).total_time.trust, Trust::kByStep);
-  EXPECT_EQ(Fold(Window({0})).total_time.trust, Trust::kDrifting);
-  EXPECT_EQ(Fold(Window({46})).total_time.trust, Trust::kDrifting);
-  EXPECT_EQ(Fold(Window({20, 21})).total_time.trust, Trust::kDrifting);
+  EXPECT_EQ(Fold(Window({20})).total.time.trust, Trust::kByStep);
+  EXPECT_EQ(Fold(Window({0})).total.time.trust, Trust::kDrifting);
+  EXPECT_EQ(Fold(Window({46})).total.time.trust, Trust::kDrifting);
+  EXPECT_EQ(Fold(Window({20, 21})).total.time.trust, Trust::kDrifting);
   Profile profile = Window({0});
   profile.runs.begin()->second.steps.slow = 1;  // such steps are known by their durations
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kByStep);
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kByStep);
 }
 
 // Twenty samples of a key in a thousand steps, of which it runs in every second: as textbooks have it.
@@ -154,7 +154,7 @@ TEST(SampledRunTest, StepsInTurnHaveTheDegreesOfFreedomOfEachKind) {
   const double of_one = deviation / std::sqrt(10) * rest;
   for (const Row& row : report.rows) EXPECT_NEAR(row.time.relative, 2.262 * of_one, 2e-5) << row.op;
   // Two equal variances of nine degrees of freedom each have eighteen.
-  EXPECT_NEAR(report.total_time.relative, 2.101 * of_one / std::sqrt(2), 2e-5);
+  EXPECT_NEAR(report.total.time.relative, 2.101 * of_one / std::sqrt(2), 2e-5);
 }
 
 TEST(SampledRunTest, AKernelThatWasSampledInFewStepsHasNoInterval) {
@@ -170,8 +170,8 @@ TEST(SampledRunTest, AKernelThatWasSampledInFewStepsHasNoInterval) {
   EXPECT_EQ(report.rows[0].time.trust, Trust::kByStep);
   EXPECT_EQ(report.rows[1].op, "rare");
   EXPECT_EQ(report.rows[1].time.trust, Trust::kFewSteps);
-  EXPECT_EQ(report.total_time.trust, Trust::kByStep);
-  EXPECT_NEAR(report.total.time_ns(), 1000 * 10'000 + 62 * 1000, 1000);
+  EXPECT_EQ(report.total.time.trust, Trust::kByStep);
+  EXPECT_NEAR(report.total.sums.time_ns(), 1000 * 10'000 + 62 * 1000, 1000);
 }
 
 TEST(SampledRunTest, WhatWasNeverSampledTakesTheIntervalOfItsSumsAway) {
@@ -180,11 +180,11 @@ TEST(SampledRunTest, WhatWasNeverSampledTakesTheIntervalOfItsSumsAway) {
   AddKernel(&profile, "even", 0, 10'000);
   AddKernel(&profile, "odd", 1, 90'000);
   const Report report = Fold(profile);
-  EXPECT_EQ(report.untimed_launches, 500u);
-  EXPECT_EQ(report.untimed_keys, 1u);
-  EXPECT_EQ(report.total_time.trust, Trust::kFewSteps);
-  EXPECT_EQ(report.total_time.relative, 0);
-  EXPECT_NEAR(report.total_time.lacks, 0.5, 1e-9);
+  EXPECT_EQ(report.attribution.untimed_launches, 500u);
+  EXPECT_EQ(report.attribution.untimed_keys, 1u);
+  EXPECT_EQ(report.total.time.trust, Trust::kFewSteps);
+  EXPECT_EQ(report.total.time.relative, 0);
+  EXPECT_NEAR(report.total.time.lacks, 0.5, 1e-9);
   for (const Row& row : report.rows) {
     if (row.op == "odd") {
       EXPECT_EQ(row.time.lacks, 1) << "its time is not known";
@@ -197,11 +197,11 @@ TEST(SampledRunTest, WhatWasNeverSampledTakesTheIntervalOfItsSumsAway) {
 TEST(SampledRunTest, AFewLaunchesThatWereNeverSampledWidenTheInterval) {
   Profile profile = Empty(0);
   AddKernel(&profile, "always", 2, 10'000);
-  const double before = Fold(profile).total_time.relative;
+  const double before = Fold(profile).total.time.relative;
   profile.runs.begin()->second.launches[{.phase = Phase::kForward, .op = "once"}].launches = 5;
   const Report report = Fold(profile);
-  EXPECT_EQ(report.total_time.trust, Trust::kByStep);
-  EXPECT_NEAR(report.total_time.relative, before + 2 * 5 / 1005.0, 1e-6);
+  EXPECT_EQ(report.total.time.trust, Trust::kByStep);
+  EXPECT_NEAR(report.total.time.relative, before + 2 * 5 / 1005.0, 1e-6);
 }
 
 TEST(SampledRunTest, FewSamplesOfStepsOfTwoKindsHaveNoInterval) {
@@ -209,15 +209,15 @@ TEST(SampledRunTest, FewSamplesOfStepsOfTwoKindsHaveNoInterval) {
   Profile profile = Empty(0);
   AddKernel(&profile, "always", 2, 10'000);
   StepSums& steps = profile.runs.begin()->second.steps;
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kByStep);
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kByStep);
   steps.of_kinds = 900, steps.rarer_kind = 100;
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kFewSteps) << "two of 20 are expected";
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kFewSteps) << "two of 20 are expected";
   steps.rarer_kind = 180;
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kFewSteps) << "four are, and none is among the samples";
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kFewSteps) << "four are, and none is among the samples";
   steps.rarer_kind = 400;
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kByStep) << "which is the rarer one is not known";
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kByStep) << "which is the rarer one is not known";
   steps.steps = 60;
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kFewSteps) << "the window is short";
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kFewSteps) << "the window is short";
 }
 
 // The share of a kind in the run is that of the durations, and not that of the samples.
@@ -235,16 +235,16 @@ TEST(SampledRunTest, KindsOfStepsThatRunTheSameLaunchesWeighWhatTheirDurationsSa
   run.steps.of_kinds = 980, run.steps.rarer_kind = 247;  // and 250 of the run
   for (uint64_t i = 0; i < 980; ++i) run.steps.duration_ns.Add(i % 4 == 1 ? 15'000 : 10'000);
   const Report report = Fold(profile);
-  ASSERT_EQ(report.total_time.trust, Trust::kByStep);
+  ASSERT_EQ(report.total.time.trust, Trust::kByStep);
   const double right = 0.75 * 10'000 + 0.25 * 15'000;
-  EXPECT_NEAR(report.total.time_ns() / kSteps / right, 1, report.total_time.relative);
+  EXPECT_NEAR(report.total.sums.time_ns() / kSteps / right, 1, report.total.time.relative);
   // A percent over the root of twenty; the difference of the kinds is no part of it.
-  EXPECT_GT(report.total_time.relative, 0.003);
-  EXPECT_LT(report.total_time.relative, 0.01);
-  EXPECT_EQ(report.rows[0].time.relative, report.total_time.relative);
+  EXPECT_GT(report.total.time.relative, 0.003);
+  EXPECT_LT(report.total.time.relative, 0.01);
+  EXPECT_EQ(report.rows[0].time.relative, report.total.time.relative);
   // Samples that are of one kind only say nothing of the other.
   for (StepSum& sum : sums) sum.sum = 10'000 + 20 * (sum.step * 5 % 7);
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kFewSteps);
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kFewSteps);
 }
 
 TEST(SampledRunTest, KindsOfStepsThatDifferByWhatRunsInThemAreKnown) {
@@ -253,7 +253,7 @@ TEST(SampledRunTest, KindsOfStepsThatDifferByWhatRunsInThemAreKnown) {
   AddKernel(&profile, "odd", 1, 90'000);
   StepSums& steps = profile.runs.begin()->second.steps;
   steps.of_kinds = 900, steps.rarer_kind = 100;
-  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kByStep);
+  EXPECT_EQ(Fold(profile).total.time.trust, Trust::kByStep);
 }
 
 }  // namespace

@@ -358,13 +358,13 @@ void SortRows(const ReportColumn& column, Report* report) {
 
 RowSet RoofsOf(const Report& report) { return RowSetOf(kRoofColumns, report.roofs); }
 
-RowSet DevicesOf(const Report& report) { return RowSetOf(kDeviceColumns, report.devices); }
+RowSet DevicesOf(const Report& report) { return RowSetOf(kDeviceColumns, report.device.list); }
 
 Row TotalRow(const Report& report) {
   Row row;
-  row.sums = report.total;
-  row.derived = report.total_derived;
-  row.time_share = report.total.time_ns() > 0 ? 1 : 0;
+  row.sums = report.total.sums;
+  row.derived = report.total.derived;
+  row.time_share = report.total.sums.time_ns() > 0 ? 1 : 0;
   return row;
 }
 

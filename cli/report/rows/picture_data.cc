@@ -55,7 +55,7 @@ std::optional<Report> GroupedForPage(const Report& report) {
 }
 
 double PerStep(const Report& report, double sum) {
-  return report.steps > 0 ? sum / static_cast<double>(report.steps) : sum;
+  return report.steps.count > 0 ? sum / static_cast<double>(report.steps.count) : sum;
 }
 
 int DominantPrecision(const FlopByPrecision& flop) {

@@ -36,7 +36,7 @@ TEST(PictureRows, AreSplitByPhaseWhereTheReportHasThat) {
 TEST(PerStep, IsTheSumWhereStepsAreUnknown) {
   Report report;
   EXPECT_EQ(PerStep(report, 100), 100);
-  report.steps = 8;
+  report.steps.count = 8;
   EXPECT_EQ(PerStep(report, 100), 12.5);
 }
 

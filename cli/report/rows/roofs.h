@@ -19,9 +19,24 @@
 #include "absl/status/status.h"
 #include "cli/model/roofline.h"
 #include "cli/profile/profile.h"
-#include "cli/report/report.h"
+#include "cli/report/keys/quantity.h"
 
 namespace rfinject::cli {
+
+// Where a roof is from (roofs.h), and which memory its bandwidth is of.
+enum class RoofKind : uint8_t { kDatasheet, kMeasuredClock, kEmpirical };
+enum class MemoryLevel : uint8_t { kDram, kL2, kL1 };
+
+struct RoofLine {
+  Precision precision{};  // of a peak
+  std::string path;       // "mma", "wgmma"; empty where the chip has one path
+  MemoryLevel level{};
+  RoofKind kind{};
+  double peak_flop_per_s = 0;  // 0: a bandwidth alone, of no precision
+  double bytes_per_s = 0;
+  bool used = false;         // some FLOP of the run ran in this precision, over this path
+  bool legacy_path = false;  // of a chip with two paths, the slower one
+};
 
 // "datasheet", "measured clock", "empirical"; "DRAM", "L2", "L1".
 std::string_view RoofKindName(RoofKind kind);

@@ -67,11 +67,11 @@ TEST(Roofs, FlopOverTheLegacyPathAreHeldAgainstThatPathsPeak) {
   // 1 ms at 600 TFLOP/s: 61 % of the wgmma peak, 91 % of the mma peak.
   const Report wgmma = Measured("H100-SXM5-80GB", {{kHgmma, 600'000'000'000}, {"gpu__time_duration.sum", 1'000'000}});
   const Report mma = Measured("H100-SXM5-80GB", {{kHmma, 600'000'000'000}, {"gpu__time_duration.sum", 1'000'000}});
-  EXPECT_NEAR(wgmma.total_derived.attainable_flop_per_s, kH100Bf16, 1);
-  EXPECT_NEAR(mma.total_derived.attainable_flop_per_s, kH100Bf16 * 2 / 3, 1);
-  EXPECT_EQ(wgmma.total.total_legacy_flop(), 0);
-  EXPECT_EQ(mma.total.total_legacy_flop(), 6e11);
-  EXPECT_EQ(mma.total.total_flop(), 6e11);
+  EXPECT_NEAR(wgmma.total.derived.attainable_flop_per_s, kH100Bf16, 1);
+  EXPECT_NEAR(mma.total.derived.attainable_flop_per_s, kH100Bf16 * 2 / 3, 1);
+  EXPECT_EQ(wgmma.total.sums.total_legacy_flop(), 0);
+  EXPECT_EQ(mma.total.sums.total_legacy_flop(), 6e11);
+  EXPECT_EQ(mma.total.sums.total_flop(), 6e11);
   EXPECT_THAT(FactsText(mma)[1], HasSubstr("100 % of it over the mma path"));
   EXPECT_THAT(FactsText(wgmma)[1], Not(HasSubstr("path")));
   const RoofLine* own = Find(mma.roofs, RoofKind::kDatasheet, MemoryLevel::kDram, Precision::kBf16Tensor, "wgmma");
@@ -88,7 +88,7 @@ TEST(Roofs, TheTwoPathsTakeTurnsOnOneUnit) {
   // Half a ms of work for each path needs a whole one.
   const Report report = Measured(
       "H100-SXM5-80GB", {{kHgmma, 494'700'000'000}, {kHmma, 329'800'000'000}, {"gpu__time_duration.sum", 2'000'000}});
-  EXPECT_NEAR(report.total.least_ns(), 1e6, 1);
+  EXPECT_NEAR(report.total.sums.least_ns(), 1e6, 1);
   EXPECT_THAT(report.alarms, IsEmpty());
 }
 
@@ -118,7 +118,7 @@ TEST(Roofs, KindsAreKeptApart) {
                                   {"l1tex__t_bytes.sum", 6'000'000},
                                   {"dram__bytes_read.sum", 1'000'000}},
                                  options);
-  EXPECT_NEAR(report.sm_hz, 1.128e9, 1);  // 80 % of the boost clock
+  EXPECT_NEAR(report.device.sm_hz, 1.128e9, 1);  // 80 % of the boost clock
   const auto peak = [&](RoofKind kind) {
     const RoofLine* roof = Find(report.roofs, kind, MemoryLevel::kDram, Precision::kFp32);
     return roof == nullptr ? 0 : roof->peak_flop_per_s;
@@ -188,7 +188,7 @@ TEST(Roofs, BytesUnderTheirNewerNamesCount) {
   const Report report = Measured(
       "H100-SXM5-80GB",
       {{"dram__bytes_op_read.sum", 3'000}, {"dram__bytes_op_write.sum", 350}, {"gpu__time_duration.sum", 1'000}});
-  EXPECT_EQ(report.total.dram_bytes(), 3350);
+  EXPECT_EQ(report.total.sums.dram_bytes(), 3350);
 }
 
 TEST(Roofs, MistypedOptionsSayWhatIsMeant) {

@@ -1,4 +1,4 @@
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 
 #include <algorithm>
 #include <array>
@@ -21,11 +21,6 @@ Bound BoundOf(const Sums& sums) {
 }
 
 }  // namespace
-
-std::string_view HostTimeName(HostTime of) {
-  constexpr std::array<std::string_view, 4> kNames = {"floor", "given", "clock", "this machine"};
-  return kNames[static_cast<size_t>(of)];
-}
 
 std::string_view BoundName(Bound bound) {
   constexpr std::array<std::string_view, 6> kNames = {"", "launch", "memory", "compute", "PCIe", "NVLink"};
