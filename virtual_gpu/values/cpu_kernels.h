@@ -6,8 +6,8 @@
 // Torch keeps for each operator a kernel for each kind of device, in a form that takes its operands from a stack of
 // c10::IValue. That form and the few structs on the way to it were the same from torch 2.2 on. What can be checked is
 // checked before anything is called (Init); where a check fails there are no kernels.
-#ifndef RFINJECT_INJECTOR_TORCH_CPU_KERNELS_H_
-#define RFINJECT_INJECTOR_TORCH_CPU_KERNELS_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_CPU_KERNELS_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_CPU_KERNELS_H_
 
 #include <array>
 #include <bit>
@@ -260,4 +260,4 @@ class CpuKernels {
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_CPU_KERNELS_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_CPU_KERNELS_H_

@@ -4,8 +4,8 @@
 // same operands in another order. Used where all values are computed (ValueRuleOf).
 //
 //   const Substitute* other = SubstituteFor("aten::cudnn_batch_norm");  // aten::native_batch_norm
-#ifndef RFINJECT_INJECTOR_TORCH_VALUE_SUBSTITUTES_H_
-#define RFINJECT_INJECTOR_TORCH_VALUE_SUBSTITUTES_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_VALUE_SUBSTITUTES_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_VALUE_SUBSTITUTES_H_
 
 #include <array>
 #include <cstddef>
@@ -53,4 +53,4 @@ const Substitute* SubstituteFor(std::string_view name);
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_VALUE_SUBSTITUTES_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_VALUE_SUBSTITUTES_H_

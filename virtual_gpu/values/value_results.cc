@@ -1,10 +1,10 @@
-#include "injector/torch/value_results.h"
+#include "virtual_gpu/values/value_results.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "collector/virtual_gpu.h"
-#include "injector/torch/value_operands.h"
+#include "virtual_gpu/values/value_operands.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 namespace rfinject {
 namespace {
@@ -67,7 +67,8 @@ bool Deliver(const CpuKernels& kernels, const RawValue& from, const RawValue& to
   if (!IsShape(source, target)) return false;
   if (source.dtype == target.dtype && source.contiguous() && target.contiguous() && source.numel == target.numel &&
       !source.conjugate && !source.negate) {
-    TellVirtualGpuComputed(target.data, target.span(), false);  // before it is written, so that it is given memory
+    rfinject_virtual_gpu_computed(target.data, target.span(),
+                                  false);  // before it is written, so that it is given memory
     std::memcpy(reinterpret_cast<void*>(target.data), reinterpret_cast<const void*>(source.data), target.span());
     return true;
   }
@@ -103,14 +104,14 @@ void NoteComputed(const CpuKernels& kernels, const RawValue& tensor, bool known)
   if (!kernels.Read(tensor, &place) || place.device != kCudaDevice) return;
   if (!known) MakeFinite(place);
   // Between the elements of a view lie others, of which nothing is known here.
-  const bool knows = known && (place.dense() || VirtualGpuKnows(place.data, place.span()));
-  TellVirtualGpuComputed(place.data, place.span(), knows);
+  const bool knows = known && (place.dense() || rfinject_virtual_gpu_known(place.data, place.span()) != 0);
+  rfinject_virtual_gpu_computed(place.data, place.span(), knows);
 }
 
 void NoteChanged(const CpuKernels& kernels, const RawValue& tensor) {
   TensorPlace place;
   if (kernels.Read(tensor, &place) && place.device == kCudaDevice && place.numel != 0)
-    TellVirtualGpuChanged(place.data, place.span());
+    rfinject_virtual_gpu_changed(place.data, place.span());
 }
 
 // Nothing says that not all elements of a large mask are true: the numbers that were not computed count as finite.
@@ -120,7 +121,7 @@ void SayAllAreTrue(const CpuKernels& kernels, const RawValue& tensor, uint64_t m
       place.numel > most) {
     return;
   }
-  TellVirtualGpuComputed(place.data, place.span(), false);
+  rfinject_virtual_gpu_computed(place.data, place.span(), false);
   std::memset(reinterpret_cast<void*>(place.data), 1, place.span());
 }
 

@@ -2,13 +2,13 @@
 //
 // Gives an operator's results on the virtual GPU the values that a CPU kernel has computed, and notes which memory
 // has its value.
-#ifndef RFINJECT_INJECTOR_TORCH_VALUE_RESULTS_H_
-#define RFINJECT_INJECTOR_TORCH_VALUE_RESULTS_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RESULTS_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RESULTS_H_
 
 #include <cstdint>
 #include <span>
 
-#include "injector/torch/cpu_kernels.h"
+#include "virtual_gpu/values/cpu_kernels.h"
 
 namespace rfinject {
 
@@ -28,4 +28,4 @@ void SayAllAreTrue(const CpuKernels& kernels, const RawValue& tensor, uint64_t m
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_VALUE_RESULTS_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RESULTS_H_

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "injector/torch/value_cook.h"
-#include "injector/torch/value_recipes.h"
+#include "virtual_gpu/values/value_cook.h"
+#include "virtual_gpu/values/value_recipes.h"
 
 namespace rfinject {
 namespace {

@@ -1,8 +1,8 @@
 // File: value_rules.h
 //
 // What must be known of an operator, by its name, before its CPU kernel may compute what its CUDA kernel would have.
-#ifndef RFINJECT_INJECTOR_TORCH_VALUE_RULES_H_
-#define RFINJECT_INJECTOR_TORCH_VALUE_RULES_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RULES_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RULES_H_
 
 #include <cstdint>
 #include <string_view>
@@ -31,4 +31,4 @@ ValueRule ValueRuleOf(std::string_view name, bool every);
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_VALUE_RULES_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RULES_H_

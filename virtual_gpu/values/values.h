@@ -13,19 +13,20 @@
 // results of such operands are computed as if those were zeros, are not known either, and are made finite, because a
 // program that looks for numbers that are not must find none. How random numbers are drawn follows the seed and the
 // offset of CUDA's generator, and takes nothing from the CPU's.
-#ifndef RFINJECT_INJECTOR_TORCH_VALUES_H_
-#define RFINJECT_INJECTOR_TORCH_VALUES_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_VALUES_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_VALUES_H_
 
 #include "injector/torch/layouts.h"
+#include "injector/torch/operator_calls.h"
 #include "injector/torch/symbols.h"
 
-namespace rfinject {
-
+// The one function of librfinject_values.so, which lies beside the virtual GPU's driver and is opened by its path.
+//
 // Has the values of small tensors computed from now on, or where `every` is true those of all tensors; the program is
-// then told of each operator that is not. Returns null, or why that cannot be done (a literal). Must be called once
-// at most, in a process that has a virtual GPU.
-const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every);
+// then told of each operator that is not. `listen` is ListenToOperators of the library that watches torch. Returns
+// null, or why that cannot be done (a literal). Must be called once at most, in a process that has a virtual GPU.
+extern "C" const char* rfinject_virtual_gpu_compute_values(const rfinject::TorchSymbols& symbols,
+                                                           const rfinject::TorchLayouts& layouts, bool every,
+                                                           decltype(&rfinject::ListenToOperators) listen);
 
-}  // namespace rfinject
-
-#endif  // RFINJECT_INJECTOR_TORCH_VALUES_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_VALUES_H_

@@ -2,17 +2,17 @@
 //
 // An operator's arguments as operands of a CPU kernel: what lies on the device is handed over as a tensor of the CPU
 // on the same memory, and nothing that the program has is changed by that.
-#ifndef RFINJECT_INJECTOR_TORCH_VALUE_OPERANDS_H_
-#define RFINJECT_INJECTOR_TORCH_VALUE_OPERANDS_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_VALUE_OPERANDS_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_VALUE_OPERANDS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "injector/torch/cpu_kernels.h"
-#include "injector/torch/value_rules.h"
-#include "injector/torch/value_substitutes.h"
+#include "virtual_gpu/values/cpu_kernels.h"
+#include "virtual_gpu/values/value_rules.h"
+#include "virtual_gpu/values/value_substitutes.h"
 
 namespace rfinject {
 
@@ -70,4 +70,4 @@ class ValueOperands {
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_VALUE_OPERANDS_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_VALUE_OPERANDS_H_

@@ -1,4 +1,4 @@
-#include "injector/torch/value_recipes.h"
+#include "virtual_gpu/values/value_recipes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <limits>
 #include <optional>
 
-#include "collector/virtual_gpu.h"
-#include "injector/torch/value_cook.h"
-#include "injector/torch/value_operands.h"
+#include "virtual_gpu/values/value_cook.h"
+#include "virtual_gpu/values/value_operands.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 namespace rfinject {
 namespace {
@@ -136,7 +136,7 @@ bool ForwardOf(const CpuKernels& kernels, Cook* cook, Attention of, const RawVal
   if (!cook->good() || kept == 0) return false;
   of.seed = kernels.Seed(kernels.None());
   std::memcpy(reinterpret_cast<void*>(kept), &of.seed, sizeof of.seed);
-  TellVirtualGpuComputed(kept, sizeof of.seed, true);
+  rfinject_virtual_gpu_computed(kept, sizeof of.seed, true);
   const RawValue weights = Weights(kernels, cook, of);
   const RawValue mask = DrawnLike(kernels, cook, weights, of);
   cook->Give(cook->MatMul(cook->Masked(weights, mask, 1 / (1 - of.dropout)), of.value), output);

@@ -2,13 +2,13 @@
 //
 // Fused operators of CUDA's that no single operator of the CPU's computes: each is a sequence of the CPU's here. Used
 // where all values are computed.
-#ifndef RFINJECT_INJECTOR_TORCH_VALUE_RECIPES_H_
-#define RFINJECT_INJECTOR_TORCH_VALUE_RECIPES_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RECIPES_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RECIPES_H_
 
 #include <span>
 #include <string_view>
 
-#include "injector/torch/cpu_kernels.h"
+#include "virtual_gpu/values/cpu_kernels.h"
 
 namespace rfinject {
 
@@ -31,4 +31,4 @@ ValueRecipe ShortcutFor(std::string_view name);
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_VALUE_RECIPES_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_VALUE_RECIPES_H_

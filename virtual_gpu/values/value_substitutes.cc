@@ -1,4 +1,4 @@
-#include "injector/torch/value_substitutes.h"
+#include "virtual_gpu/values/value_substitutes.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,12 +1,12 @@
-#include "injector/torch/value_cook.h"
+#include "virtual_gpu/values/value_cook.h"
 
 #include <algorithm>
 #include <new>
 #include <span>
 
 #include "injector/torch/name_cache.h"
-#include "injector/torch/value_operands.h"
-#include "injector/torch/value_results.h"
+#include "virtual_gpu/values/value_operands.h"
+#include "virtual_gpu/values/value_results.h"
 
 namespace rfinject {
 

@@ -6,14 +6,14 @@
 //   Cook cook(kernels);
 //   cook.Give(cook.Mul(cook.Take(arguments[0]), cook.Take(arguments[1])), results[0]);
 //   return cook.good();
-#ifndef RFINJECT_INJECTOR_TORCH_VALUE_COOK_H_
-#define RFINJECT_INJECTOR_TORCH_VALUE_COOK_H_
+#ifndef RFINJECT_VIRTUAL_GPU_VALUES_VALUE_COOK_H_
+#define RFINJECT_VIRTUAL_GPU_VALUES_VALUE_COOK_H_
 
 #include <array>
 #include <cstddef>
 #include <initializer_list>
 
-#include "injector/torch/cpu_kernels.h"
+#include "virtual_gpu/values/cpu_kernels.h"
 
 namespace rfinject {
 
@@ -77,4 +77,4 @@ bool IsAsked(const CpuKernels& kernels, const RawValue& list, size_t which);
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_VALUE_COOK_H_
+#endif  // RFINJECT_VIRTUAL_GPU_VALUES_VALUE_COOK_H_

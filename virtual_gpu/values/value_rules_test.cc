@@ -1,8 +1,8 @@
-#include "injector/torch/value_rules.h"
+#include "virtual_gpu/values/value_rules.h"
 
 #include <gtest/gtest.h>
 
-#include "injector/torch/value_substitutes.h"
+#include "virtual_gpu/values/value_substitutes.h"
 
 namespace rfinject {
 namespace {

@@ -1,4 +1,4 @@
-#include "injector/torch/values.h"
+#include "virtual_gpu/values/values.h"
 
 #include <algorithm>
 #include <array>
@@ -8,17 +8,18 @@
 #include <new>
 #include <string>
 
-#include "collector/virtual_gpu.h"
+#include "injector/foreign_exceptions.h"
 #include "injector/thread_block.h"
 #include "injector/torch/abi.h"
-#include "injector/torch/cpu_kernels.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/operator_calls.h"
-#include "injector/torch/value_operands.h"
-#include "injector/torch/value_recipes.h"
-#include "injector/torch/value_results.h"
-#include "injector/torch/value_rules.h"
-#include "injector/torch/value_substitutes.h"
+#include "virtual_gpu/values/cpu_kernels.h"
+#include "virtual_gpu/values/value_operands.h"
+#include "virtual_gpu/values/value_recipes.h"
+#include "virtual_gpu/values/value_results.h"
+#include "virtual_gpu/values/value_rules.h"
+#include "virtual_gpu/values/value_substitutes.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 namespace rfinject {
 namespace {
@@ -59,7 +60,7 @@ struct Frame {
   bool kept = false;
   bool owned = false;         // the tensors that are kept are also ours
   bool kept_tensors = false;  // those of its operands are, also when the operands are taken
-  bool answered = false;      // what it reads of its own results was told (AnswerFromVirtualGpu)
+  bool answered = false;      // what it reads of its own results was told (rfinject_virtual_gpu_answer)
   bool covers = false;        // what runs inside it is not computed (ValueRule::covers)
   Form form = Form::kDense;   // of its operands
   int64_t answer = 0;         // what was told
@@ -71,7 +72,7 @@ struct Frame {
   void Answer(int64_t value) {
     answered = true;
     answer = value;
-    AnswerFromVirtualGpu(&answer);
+    rfinject_virtual_gpu_answer(&answer);
   }
   void Reset(size_t written) {
     form = Form::kDense;
@@ -89,7 +90,7 @@ struct Thread {
   bool busy = false;       // computing
   bool alone = false;      // what runs inside the last frame is not looked at
   // Of kernels that it has launched or captured.
-  const uint64_t* const launches = VirtualGpuLaunchesOfThread();
+  const uint64_t* const launches = rfinject_virtual_gpu_thread_launches();
   uint64_t seen = 0;  // launches of the thread when its last operator ended that ran inside no other
   ValueOperands operands;
   std::array<RawValue, kMostTensors> written;  // tensors that operators write to and do not return
@@ -97,7 +98,7 @@ struct Thread {
   std::array<Frame, kMaxOps> frames;
 };
 ThreadBlock<Thread> g_threads;
-__attribute__((tls_model("initial-exec"))) constinit thread_local Thread* t_thread = nullptr;
+constinit thread_local Thread* t_thread = nullptr;
 
 struct Globals {
   const char* (*name)(const RecordFunction*) = nullptr;
@@ -169,7 +170,7 @@ void Look(const RawValue& value, bool ask_known, Operands* to) {
   to->largest = std::max(to->largest, place.numel);
   if (place.device != kCudaDevice) return;
   to->on_device = true;
-  if (ask_known && to->known) to->known = VirtualGpuKnows(place.data, place.span());
+  if (ask_known && to->known) to->known = rfinject_virtual_gpu_known(place.data, place.span()) != 0;
 }
 
 bool IsSmall(const Operands& operands, const ValueRule& rule) {
@@ -339,24 +340,25 @@ void SayNotComputed(const char* name) {
       if (std::strcmp(before, name) == 0) return;
       continue;
     }
-    SayOfVirtualGpu((std::string(name) + " is not computed: what it would have written is zeros, or what was there "
-                                         "(docs/use/VIRTUAL_GPU.md)")
-                        .c_str());
+    rfinject_virtual_gpu_say((std::string(name) +
+                              " is not computed: what it would have written is zeros, or what was there "
+                              "(docs/use/VIRTUAL_GPU.md)")
+                                 .c_str());
     return;
   }
-  SayOfVirtualGpu("more operators are not computed (docs/use/VIRTUAL_GPU.md)");
+  rfinject_virtual_gpu_say("more operators are not computed (docs/use/VIRTUAL_GPU.md)");
 }
 
 // Says that there are kernels which no operator has launched: Triton's, those of graphs and of the program's own.
 void SayOthersAreNotComputed() {
-  SayOfVirtualGpu(
+  rfinject_virtual_gpu_say(
       "kernels that no operator of PyTorch's has launched are not computed: what they would have written is "
       "zeros, or what was there (docs/use/VIRTUAL_GPU.md)");
 }
 
 // What was not computed is said by the name of the operator that has launched it.
 void SayNotComputed(const RecordFunction& record) {
-  if (VirtualGpuCaptures()) return;
+  if (rfinject_virtual_gpu_capturing() != 0) return;
   const char* const name = g.name(&record);
   if (IsOperatorName(name)) {
     SayNotComputed(name);
@@ -376,7 +378,7 @@ void OnStart(const RecordFunction& record) {
   frame.record = &record;
   frame.facts = FactsOf(record, &frame.own_facts);
   frame.launches = *thread->launches;
-  if (g.every && thread->depth == 1 && frame.launches != thread->seen && !VirtualGpuCaptures()) {
+  if (g.every && thread->depth == 1 && frame.launches != thread->seen && rfinject_virtual_gpu_capturing() == 0) {
     SayOthersAreNotComputed();
   }
   frame.inner = 0;
@@ -409,7 +411,7 @@ bool IsRuledOut(const Frame& frame) {
 
 // Whether what the operator's kernels would have computed may be; `*known` where all operands are.
 bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
-  if (!frame.kept || VirtualGpuCaptures()) return false;
+  if (!frame.kept || rfinject_virtual_gpu_capturing() != 0) return false;
   Operands operands;
   for (size_t i = 0; i < frame.count; ++i) {
     if (frame.facts->substitute != nullptr && !frame.facts->substitute->Uses(i)) continue;
@@ -484,10 +486,10 @@ bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
 
 // Takes back what the operator that ends was told. What runs around it may still have an answer.
 void TakeAnswerBack(const Thread& thread) {
-  AnswerFromVirtualGpu(nullptr);
+  rfinject_virtual_gpu_answer(nullptr);
   for (uint32_t i = thread.depth; i-- > 0;) {
     if (thread.frames[i].looked_at && thread.frames[i].answered)
-      return AnswerFromVirtualGpu(&thread.frames[i].answer);
+      return rfinject_virtual_gpu_answer(&thread.frames[i].answer);
   }
 }
 
@@ -526,7 +528,7 @@ void OnEnd(const RecordFunction& record) {
       const auto note = [](const RawValue& tensor) { NoteChanged(g.kernels, tensor); };
       ForTensors(outputs, note);
       for (size_t i = frame.first_written; i < thread->written_count; ++i) note(thread->written[i]);
-      if (frame.facts->rule.all && !VirtualGpuCaptures()) {
+      if (frame.facts->rule.all && rfinject_virtual_gpu_capturing() == 0) {
         ForTensors(outputs, [](const RawValue& tensor) { SayAllAreTrue(g.kernels, tensor, g.limits.results); });
       }
       if (g.every) SayNotComputed(record);
@@ -535,9 +537,9 @@ void OnEnd(const RecordFunction& record) {
   Release(&frame, thread);
 }
 
-}  // namespace
-
-const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every) {
+const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every,
+                          decltype(&ListenToOperators) listen) {
+  PrepareForForeignExceptions();
   const char* why = nullptr;
   if (!layouts.record.operands_valid) return "operands cannot be read";
   if (!g.kernels.Init(symbols, layouts, every, &why)) return why;
@@ -547,8 +549,15 @@ const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layou
   g.input_count = symbols.record_input_count;
   g.output_count = symbols.record_output_count;
   g.layout = layouts.record;
-  ListenToOperators(symbols, {.start = OnStart, .end = OnEnd});
+  listen(symbols, {.start = OnStart, .end = OnEnd});
   return nullptr;
 }
 
+}  // namespace
 }  // namespace rfinject
+
+extern "C" __attribute__((visibility("default"))) const char* rfinject_virtual_gpu_compute_values(
+    const rfinject::TorchSymbols& symbols, const rfinject::TorchLayouts& layouts, bool every,
+    decltype(&rfinject::ListenToOperators) listen) {
+  return rfinject::ComputeValues(symbols, layouts, every, listen);
+}

@@ -1,6 +1,6 @@
-#include "injector/torch/value_operands.h"
+#include "virtual_gpu/values/value_operands.h"
 
-#include "collector/virtual_gpu.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 namespace rfinject {
 namespace {
@@ -190,7 +190,7 @@ bool ValueOperands::PushConstant(const CpuKernels& kernels, const ValueCall& cal
         return false;
       }
       DrawMask(place, kernels.Seed(kernels.None()), kept());
-      TellVirtualGpuComputed(place.data, place.span(), true);
+      rfinject_virtual_gpu_computed(place.data, place.span(), true);
       if (!kernels.MakeAlias(place, &value)) return false;
       break;
     case Substitute::kUndropped:

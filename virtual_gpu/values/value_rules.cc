@@ -1,4 +1,4 @@
-#include "injector/torch/value_rules.h"
+#include "virtual_gpu/values/value_rules.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "injector/torch/cpu_kernels.h"
+#include "virtual_gpu/values/cpu_kernels.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -30,7 +30,7 @@ std::atomic<uint32_t>& Owners(uintptr_t object) { return *reinterpret_cast<std::
 class PlainKeys {
  public:
   explicit PlainKeys(void* c10) {
-    __attribute__((tls_model("initial-exec"))) static constinit thread_local uint64_t* keys = nullptr;
+    static constinit thread_local uint64_t* keys = nullptr;
     if (keys == nullptr) keys = static_cast<uint64_t*>(dlsym(c10, "_ZN3c104impl26raw_local_dispatch_key_setE"));
     keys_ = keys;
     std::memcpy(before_, keys_, sizeof before_);
