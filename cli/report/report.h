@@ -1,7 +1,8 @@
 // File: report.h
 //
-// A Report is what outputs show: codes and numbers, no sentences. fold.h makes it of a Profile, words.h says it. What
-// is known of the whole run stands in parts (facts/), each with its own file; rows are of the chosen grouping.
+// A Report is one Run of a Profile folded for reading: what is known of the whole run, in parts (facts/), rows by model,
+// phase, layer, operator or kernel (rows/), the roofs, the alarms. It holds numbers and codes; every output is made of
+// it, adds words, units and rounding, and computes nothing itself, so a number is the same wherever it appears.
 #ifndef RFINJECT_CLI_REPORT_REPORT_H_
 #define RFINJECT_CLI_REPORT_REPORT_H_
 
