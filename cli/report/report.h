@@ -1,8 +1,9 @@
 // File: report.h
 //
-// A Report is one Run of a Profile folded for reading: what is known of the whole run, in parts (facts/), rows by model,
-// phase, layer, operator or kernel (rows/), the roofs, the alarms. It holds numbers and codes; every output is made of
-// it, adds words, units and rounding, and computes nothing itself, so a number is the same wherever it appears.
+// A Report is one Run of a Profile folded for reading: what is known of the whole run, in parts (facts/), rows by
+// model, phase, layer, operator or kernel (rows/), the roofs, the alarms. It holds numbers and codes; every output is
+// made of it, adds words, units and rounding, and computes nothing itself, so a number is the same wherever it
+// appears.
 #ifndef RFINJECT_CLI_REPORT_REPORT_H_
 #define RFINJECT_CLI_REPORT_REPORT_H_
 
