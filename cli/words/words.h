@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/profile/profile.h"
+#include "cli/report/facts/process.h"
 #include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
