@@ -11,7 +11,6 @@
 #include "cli/report/facts/run.h"
 #include "cli/report/facts/run_name.h"
 #include "cli/report/facts/schemas.h"
-#include "cli/report/report.h"
 #include "cli/report/rows/column.h"
 #include "cli/text/cell_text.h"
 #include "cli/text/code_points.h"

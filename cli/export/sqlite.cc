@@ -15,7 +15,6 @@
 #include "cli/report/facts/memory.h"
 #include "cli/report/facts/schemas.h"
 #include "cli/report/facts/waits.h"
-#include "cli/report/report.h"
 #include "cli/report/rows/column.h"
 #include "cli/report/rows/stacks.h"
 #include "cli/text/code_points.h"

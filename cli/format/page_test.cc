@@ -115,9 +115,8 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.input_shape = row.output_shape = "f32[8]";
     row.parameters = row.parameter_bytes = row.layers = 1;
     row.time = row.bytes = {.trust = Trust::kByStep, .relative = 0.1, .lacks = 0.1, .spread = 0.1, .p95 = 1};
-    row.counters_shared = true;
+    row.bytes.shared = true;
     row.kernels = {{.name = "x", .launches = 1}};
-    row.kernel_launches = 1;
     for (const QuantityInfo& quantity : AllQuantities()) row.sums[quantity.id] = 1;
     row.sums[Quantity::kTime] = 2;  // more than the least
     row.derived = Derive(row.sums);

@@ -183,7 +183,7 @@ void AddTopics(const OwnedPage& owned, Document* document) {
     return one_if(!problems.empty(), [&] { return Section{.id = "problems", .lead = std::move(problems)}; });
   });
   document->sections.push_back(
-      {.id = "layers", .tab = "Layers", .figures = ReportFigures(reports), .drawn = reports});
+      {.id = "layers", .tab = "Layers", .figures = ReportFigures(reports), .linked = LinkedRows(reports)});
   topic("Phases", "Where a step goes",
         [&](size_t i) { return one_if(!reports[i].phases.empty(), [&] { return PhaseSection(reports[i]); }); });
   topic("Advice", "What to change, and why",

@@ -1,11 +1,12 @@
 // The JSON of a report, schema rfinject.report/1: an interface that only grows. Units are in the names. What has no
 // value is null.
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cli/report/facts/schemas.h"
-#include "cli/report/report.h"
 #include "cli/view/advice_view.h"
 #include "cli/view/report_view.h"
 #include "cli/words/words.h"
@@ -118,18 +119,20 @@ Data DiagnosticData(const DiagnosticInfo& diagnostic) {
       .Add("remedy", TextCell(diagnostic.remedy));
 }
 
-Data DropData(const trace::Drop& drop) {
-  return Data::Object(/*one_line=*/true).Add("what", drop.what).Add("count", Cell{drop.count});
-}
-
-Data GraphBreakData(const trace::GraphBreak& place) {
-  return Data::Object(/*one_line=*/true)
-      .Add("file", TextCell(place.file))
-      .Add("line", KnownCount(place.line))
-      .Add("function", TextCell(place.function))
-      .Add("reason", TextCell(place.reason))
-      .Add("count", Cell{place.count})
-      .Add("bytes", KnownCount(place.bytes));
+// What is merely kept of a run, by the names of the schema. An amount of 0 is not known, but for a count.
+template <typename Record>
+Data KeptData(const Record& record) {
+  Data data = Data::Object(/*one_line=*/true);
+  trace::ForEachField(&record, [&data](std::string_view name, const auto* field) {
+    if constexpr (std::is_same_v<decltype(field), const std::string*>) {
+      data.Add(name, TextCell(*field));
+    } else if (name == "count") {
+      data.Add(name, Cell{static_cast<uint64_t>(*field)});
+    } else if (name != "run") {
+      data.Add(name, KnownCount(static_cast<uint64_t>(*field)));
+    }
+  });
+  return data;
 }
 
 }  // namespace
@@ -162,11 +165,15 @@ Data ReportData(const Report& report) {
       .Add("advice", ShownAdviceData(report))
       .Add("alarms", Data::ListOf(report.alarms, AlarmData))
       .Add("diagnostics", Data::ListOf(DiagnosticsText(report), DiagnosticData))
-      .Add("drops", Data::ListOf(report.kept.drop, DropData));
-  // Added later than the others, and only there for what was compiled.
-  if (!report.kept.graph_break.empty()) {
-    data.Add("graph_breaks", Data::ListOf(report.kept.graph_break, GraphBreakData));
-  }
+      .Add("drops", Data::ListOf(report.kept.drop, KeptData<trace::Drop>));
+  // Added later than the others, and only there where the run has them.
+  trace::ForEachList(
+      [&data]<typename Record>(const std::vector<Record>* list) {
+        constexpr bool kAbove = std::is_same_v<Record, DiagnosticInfo> || std::is_same_v<Record, trace::Drop>;
+        if (kAbove || list->empty()) return;
+        data.Add(std::string(trace::kKeptName<Record>) + "s", Data::ListOf(*list, KeptData<Record>));
+      },
+      &report.kept);
   data.Add("phases", DataOf(report, By::kPhase, report.phases)).Add("rows", DataOf(report, report.by, report.rows));
   if (report.by == By::kLayer) data.Add("layer_phases", DataOf(report, By::kLayer, report.layer_phases));
   if (report.by == By::kClass) data.Add("group_phases", DataOf(report, By::kClass, report.group_phases));

@@ -225,7 +225,7 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
   table.total = SingleRow(report, TotalRow(report));
   if (!theory) {
     table.shared = [&rows](const ColumnInfo& column, size_t row) {
-      return column.of_counters && rows[row].counters_shared;
+      return column.of_counters && rows[row].bytes.shared;
     };
   }
   Section section{.id = std::string(ByName(by))};

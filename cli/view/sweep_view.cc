@@ -14,7 +14,6 @@
 #include "cli/picture/names.h"
 #include "cli/report/facts/run.h"
 #include "cli/report/facts/schemas.h"
-#include "cli/report/report.h"
 #include "cli/report/sweep.h"
 #include "cli/text/units.h"
 #include "cli/view/compare_views.h"
@@ -264,7 +263,8 @@ Document SweepDocument(std::vector<Report> reports) {
     document.sections.push_back(CorrelationSection(group));
     document.sections.push_back({.lead = AlarmSentences(sweep, group)});
   }
-  document.sections.push_back({.id = "pictures", .figures = ReportFigures(owner->drawn), .drawn = owner->drawn});
+  document.sections.push_back(
+      {.id = "pictures", .figures = ReportFigures(owner->drawn), .linked = LinkedRows(owner->drawn)});
   AddData(sweep, &document);
   AddLines(sweep, &document);
   for (const Report& report : owner->reports) {

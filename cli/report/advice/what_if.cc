@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "cli/model/estimated_kernel.h"
 #include "cli/report/keys/expect.h"
-#include "cli/report/report.h"
+#include "cli/report/facts/queue.h"
 
 namespace rfinject::cli {
 namespace {

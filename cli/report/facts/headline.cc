@@ -125,7 +125,7 @@ Headline MakeHeadline(const Report& report, std::span<const Row> layers) {
   AddLimit(report, &headline);
   AddMostToWin(report, layers, &headline);
   headline.shared_counters =
-      std::any_of(report.rows.begin(), report.rows.end(), [](const Row& row) { return row.counters_shared; });
+      std::any_of(report.rows.begin(), report.rows.end(), [](const Row& row) { return row.bytes.shared; });
   return headline;
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "cli/report/fold.h"
-#include "cli/report/report.h"
 #include "cli/words/words.h"
 #include "proto/wire/vocabulary.h"
 

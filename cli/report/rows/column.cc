@@ -77,7 +77,11 @@ constexpr auto kLaunches = std::to_array<ReportColumn>({
                  "operators, over all measured steps; not of those in a CUDA graph.",
                  "Kernels launched, all steps")
          .Additive(),
-     [](const ReportRow& at) { return KnownCount(at.row.kernel_launches); }},
+     [](const ReportRow& at) {
+       uint64_t launches = 0;
+       for (const Row::LaunchedKernel& kernel : at.row.kernels) launches += kernel.launches;
+       return KnownCount(launches);
+     }},
     {TextColumn("kernels",
                 "The same by the kernel's short name: \"vectorized_elementwise_kernel<FillFunctor> 12\", most first.",
                 "Kernels below"),
@@ -184,7 +188,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
          "\"layer\" where FLOP and bytes were counted for the layer as a whole and are an equal share a launch "
          "here.",
          "FLOP and bytes of"),
-     [](const ReportRow& at) { return TextCell(at.row.counters_shared ? "layer" : ""); }},
+     [](const ReportRow& at) { return TextCell(at.row.bytes.shared ? "layer" : ""); }},
     // A step's, for people; CSV and JSON have the sums and the steps.
     {CountColumn("launches_per_step", "Kernel launches of a step.", "Launches a step").ShownOnly(),
      [](const ReportRow& at) { return Cell{PerStep(at.report, static_cast<double>(at.row.sums.launches))}; }},

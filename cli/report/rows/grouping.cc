@@ -89,7 +89,6 @@ void NameKernels(const FoldedRow& folded, Row* row) {
   std::map<std::string, uint64_t> named;
   for (const auto& [metric, launches] : folded.kernels) {
     named[ShortKernelName(metric.substr(kMetricKernelPrefix.size()))] += launches;
-    row->kernel_launches += launches;
   }
   for (const auto& [name, launches] : named) row->kernels.push_back({name, launches});
   std::ranges::stable_sort(row->kernels, std::ranges::greater{}, &Row::LaunchedKernel::launches);
@@ -187,7 +186,7 @@ std::vector<Row> RowFolder::Rows(const RowGrouping& grouping, double total_time_
   for (const auto& [key, folded] : found->rows) {
     Row row = MakeRow(key, folded, total_time_ns);
     if (run_.key.source != SourceKind::kEstimated) AddIntervals(sampled_, folded, &row);
-    row.counters_shared = folded.shared && (by == By::kOp || by == By::kKernel);
+    row.bytes.shared = folded.shared && (by == By::kOp || by == By::kKernel);
     if (by == By::kLayer || by == By::kKernel) {
       if (!row.model.empty()) DescribeLayer(run_, row);
     } else if (by == By::kModel) {

@@ -53,6 +53,9 @@ struct Knowledge {
   double lacks = 0;
   double spread = 0;  // of one step, robust, over the amount; 0: unknown
   double p95 = 0;     // of one step, ns or bytes; 0: fewer than 20 were sampled
+  // Of bytes, in rows of By::kOp and kKernel: they and FLOP (of some launches) were counted for their layer and phase
+  // as a whole, and the row has an equal share for each launch. The row's time is its own.
+  bool shared = false;
 };
 
 // What a row is of. Texts that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model,
@@ -88,14 +91,10 @@ struct Row : RowNames, RowLayer {
     uint64_t launches = 0;
   };
   std::vector<LaunchedKernel> kernels;
-  uint64_t kernel_launches = 0;  // of all of them
   Sums sums;
   Derived derived;
   double time_share = 0;  // of all GPU time of the run
   Knowledge time, bytes;
-  // By::kOp and kKernel: FLOP and bytes (of some launches) were counted for their layer and phase as a whole, and the
-  // row has an equal share for each launch. The row's time is its own.
-  bool counters_shared = false;
 };
 
 }  // namespace rfinject::cli

@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {

@@ -1,13 +1,17 @@
-#include "cli/format/html/page_columns.h"
-
+// The rows that the pictures of reports show, as the table that a page links with them.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "cli/picture/names.h"
 #include "cli/report/rows/column.h"
+#include "cli/report/rows/picture_data.h"
+#include "cli/view/report_view.h"
 
 namespace rfinject::cli {
 namespace {
@@ -31,8 +35,6 @@ constexpr std::string_view kFirst[] = {"layer",
                                        "kernel",
                                        "kernels",
                                        "launches_per_step"};
-
-}  // namespace
 
 std::vector<ColumnInfo> PageColumns(std::span<const RowSet> runs, bool several_models) {
   std::vector<ColumnInfo> columns;
@@ -69,6 +71,52 @@ std::vector<ColumnInfo> PageColumns(std::span<const RowSet> runs, bool several_m
   if (several_models) move_to("model", 1);
   if (runs.size() > 1) columns.insert(columns.begin() + 1, {.name = "gpu", .title = "GPU", .kind = Kind::kText});
   return columns;
+}
+
+// The total of a report, which the rows hold.
+RowSet TotalOf(const Report& report) {
+  RowSet set{.size = 1, .columns = {}};
+  Append(
+      ReportColumns(),
+      [&report, total = std::make_shared<const Row>(TotalRow(report))](size_t) {
+        return ReportRow{report, *total};
+      },
+      &set);
+  return set;
+}
+
+}  // namespace
+
+LinkedTable LinkedRows(std::span<const Report> reports) {
+  LinkedTable table;
+  std::set<std::string_view> models;
+  bool several_models = false, groups = false;
+  for (const Report& report : reports) {
+    models.insert(report.run.models.begin(), report.run.models.end());
+    several_models |= report.run.models.size() > 1;
+    const std::span<const Row> rows = PictureRows(report);
+    const auto first = static_cast<int64_t>(table.group_of.size());
+    for (const Row& row : rows) {
+      groups |= row.member_of >= 0;
+      table.group_of.push_back(row.member_of >= 0 ? first + row.member_of : -1);
+    }
+    const std::string& gpu = report.device.name.empty() ? report.run.gpu : report.device.name;
+    table.names.push_back(gpu);
+    table.runs.push_back(RowsOf(report, rows));
+    table.totals.push_back(TotalOf(report));
+    for (RowSet* const set : {&table.runs.back(), &table.totals.back()}) {
+      set->columns.push_back(
+          {{.name = "gpu", .title = "GPU", .kind = Kind::kText}, [gpu](size_t) { return Cell{gpu}; }});
+    }
+  }
+  if (!groups) table.group_of.clear();
+  table.several_models = models.size() > 1;
+  table.columns = PageColumns(table.runs, several_models);
+  if (reports.size() == 1) {
+    table.source = SourceTitle(reports.front());
+    table.measured = reports.front().run.source == SourceKind::kMeasured && !reports.front().device.simulated();
+  }
+  return table;
 }
 
 }  // namespace rfinject::cli
