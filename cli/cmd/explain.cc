@@ -13,6 +13,7 @@
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/streams.h"
 #include "cli/report/alarms/alarm.h"
+#include "cli/report/facts/fact.h"
 #include "cli/text/grid.h"
 #include "cli/view/report_view.h"
 #include "cli/view/views.h"
@@ -43,8 +44,11 @@ struct FoundColumn {
 };
 
 std::string ColumnText(const ColumnInfo& column, const ColumnTable& table, bool of_reports) {
-  return absl::StrFormat("%s (%s%s%s): %s", column.name, UnitOf(column), of_reports ? "" : "; ",
-                         of_reports ? std::string() : std::string(table.of), column.help);
+  std::string text = absl::StrFormat("%s (%s%s%s): %s", column.name, UnitOf(column), of_reports ? "" : "; ",
+                                     of_reports ? std::string() : std::string(table.of), column.help);
+  const auto fact = std::ranges::find(AllRunFacts(), column.help, [](const RunFact& one) { return one.info.help; });
+  if (fact == AllRunFacts().end() || fact->lacking.empty()) return text;
+  return text + (text.ends_with('.') ? "" : ".") + " Where it is not known: " + std::string(fact->lacking);
 }
 
 // Where columns of several tables say the same, the first is enough.
@@ -58,6 +62,10 @@ std::vector<FoundColumn> FindColumns(const std::vector<ColumnTable>& tables, std
     }
   }
   if (!found.empty()) return found;
+  // By the name that databases and OpenMetrics have.
+  if (const RunFact* const fact = FindRunFact(word)) {
+    return {{&*std::ranges::find(tables, "Facts of a whole run", &ColumnTable::title), &fact->info}};
+  }
   // By the head that a terminal's table has.
   const ReportColumn* const column = FindColumnOrHead(word);
   if (column == nullptr || !column->info.data) return found;

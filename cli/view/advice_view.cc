@@ -85,9 +85,11 @@ RowSet AllRulesOf(const Report& report) {
 }
 
 Data AdviceData(const Report& report) {
-  const auto cell = [&](Fact fact) { return KnownCell(report.advice.facts[static_cast<size_t>(fact)]); };
+  const auto cell = [&](Fact fact) { return KnownCell(report.advice.facts[fact]); };
   Data facts = Data::Object();
-  for (const FactInfo& fact : AllFacts()) facts.Add(fact.name, cell(fact.id));
+  for (const RunFact& fact : AllRunFacts()) {
+    if (FactNamed(fact.info.name)) facts.Add(fact.info.name, fact.value(report));
+  }
   return Data::Object()
       .Add("device", TextCell(report.device.name))
       .Add("gpu_time_per_step_ns", cell(Fact::kStep))

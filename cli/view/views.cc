@@ -165,14 +165,20 @@ std::vector<ColumnInfo> InfosOf(const Columns& columns) {
   return infos;
 }
 
-// The facts as JSON calls them.
+// The facts as the summary of JSON calls them.
 std::vector<ColumnInfo> FactInfos() {
   std::vector<ColumnInfo> infos;
   for (const ListedFact& listed : FactsIn(Schema::kSummary)) {
     if (listed.fact != nullptr) infos.push_back(listed.info());
   }
+  return infos;
+}
+
+// Those that `keeps` accepts, by their own names.
+std::vector<ColumnInfo> FactInfos(bool (*keeps)(std::string_view name)) {
+  std::vector<ColumnInfo> infos;
   for (const RunFact& fact : AllRunFacts()) {
-    if (fact.info.name.find('.') != fact.info.name.npos) infos.push_back(fact.info);
+    if (keeps(fact.info.name)) infos.push_back(fact.info);
   }
   return infos;
 }
@@ -202,8 +208,13 @@ std::vector<ColumnTable> AllColumnTables() {
        "A row a run; numbers are a step's where their names say so. In CSV `record` is run or correlation; lines of "
        "the latter have `column_a`, `column_b`, `spearman_rho` and `correlated_runs`.",
        InfosOf(RunsOf(Sweep{}, {}).columns)},
-      {"Facts of a whole run", "rfinject report --format json",
-       "Members of `summary`, before the sums of all rows; a point stands for an object.", FactInfos()},
+      {"Facts of a whole run", "rfinject report --format json", "Members of `summary`, before the sums of all rows.",
+       FactInfos()},
+      {"PM sampling", "rfinject report --format json", "Members of the object before the point, in `summary`.",
+       FactInfos([](std::string_view name) { return name.find('.') != name.npos; })},
+      {"Quantities of advice", "rfinject advise --format json",
+       "Members of `facts`, over which the rules are written; amounts are those of a step.",
+       FactInfos([](std::string_view name) { return FactNamed(name).has_value(); })},
       {"Comparisons", "rfinject diff",
        "A is before, B is after. In CSV each line begins with `record` (row or total), `pair`, `before`, `after` and "
        "`per_step`.",

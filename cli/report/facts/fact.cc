@@ -46,6 +46,11 @@ std::span<const RunFact> AllRunFacts() {
     table->Add(AttributionFacts(), &Report::attribution);
     table->Add(SamplingFacts(), &Report::sampling);
     table->Add(WorkFacts());
+    for (const FactInfo& fact : AllFacts()) {
+      const std::string_view unit = fact.name.ends_with("_ns") ? "ns" : fact.name.ends_with("_bytes") ? "B" : "";
+      table->Add(UnitColumn(fact.name, unit, fact.meaning), fact.lacking,
+                 [id = fact.id](const Report& report) { return KnownCell(report.advice.facts[id]); });
+    }
     return table;
   }();
   return kTable->facts();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "cli/report/advice/facts.h"
 
 namespace rfinject::cli {
 namespace {
@@ -69,7 +70,7 @@ Lists MakeLists() {
   }
   for (const RunFact& fact : AllRunFacts()) {
     // A member of an object is where that is.
-    if (in_some.contains(fact.info.name.substr(0, fact.info.name.find('.')))) continue;
+    if (in_some.contains(fact.info.name.substr(0, fact.info.name.find('.'))) || FactNamed(fact.info.name)) continue;
     for (std::vector<ListedFact>& list : lists) list.push_back({fact.info.name, &fact, Unknown::kLeftOut});
   }
   return lists;
