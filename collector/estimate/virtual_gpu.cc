@@ -120,7 +120,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   board->computes = settings.values == "all" ? 1 : 0;
 
   const std::string path = VirtualGpuFolder() + "/librfinject_virtual_gpu.so";
-  if (!Exists(path)) return "this build of rfinject has none";
+  if (!Exists(path)) return "this build of rfinject has none, for want of CUDA's headers; scripts/setup fetches them";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return dlerror();
   using Enter = const char* (*)(const char*, const rfinject_virtual_board*);
