@@ -26,11 +26,6 @@ uint32_t Number32Of(const rapidjson::Value& object, const char* name) {
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 
-constexpr std::pair<std::string_view, TorchMember> kMembers[] = {{"traceEvents", TorchMember::kEvents},
-                                                                 {"deviceProperties", TorchMember::kDevices},
-                                                                 {"distributedInfo", TorchMember::kJob},
-                                                                 {"baseTimeNanoseconds", TorchMember::kClockStart}};
-
 constexpr std::pair<std::string_view, TorchKind> kCategories[] = {
     {"cpu_op", TorchKind::kOperator},
     {"Operator", TorchKind::kOperator},
@@ -101,11 +96,6 @@ const TorchField* FindField(std::span<const TorchField> fields, std::string_view
 }
 
 }  // namespace
-
-TorchMember MemberOf(std::string_view key) {
-  const auto found = std::ranges::find(kMembers, key, &std::pair<std::string_view, TorchMember>::first);
-  return found == std::end(kMembers) ? TorchMember::kOther : found->second;
-}
 
 bool LooksLikeTorchRecording(std::string_view beginning) {
   const size_t first = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");

@@ -22,8 +22,8 @@
 namespace rfinject::cli {
 
 // --- The file's object.
-enum class TorchMember : uint8_t { kOther, kEvents, kDevices, kJob, kClockStart };
-TorchMember MemberOf(std::string_view key);
+inline constexpr std::string_view kEventsMember = "traceEvents", kDevicesMember = "deviceProperties",
+                                  kJobMember = "distributedInfo", kClockStartMember = "baseTimeNanoseconds";
 
 // Adds the GPUs of a list as JSON, by their number ("id"). What is no such list adds nothing.
 void ReadDeviceProperties(const std::string& json, std::map<uint32_t, TorchDevice>* devices);

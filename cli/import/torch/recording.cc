@@ -222,7 +222,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       Append(":");
       fresh_ = true;
     } else if (depth_ == 1) {
-      member_ = MemberOf(key);
+      member_.assign(key);
     } else if (depth_ == 3 && in_events_) {
       field_ = EventField(key);
     } else if (depth_ == 4 && in_arguments_) {
@@ -242,15 +242,15 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     stream_.EndOfToken();
     if (depth_ == 0 && bracket == '[') {
       depth_ = 1;  // as if it were the member of an object
-      member_ = TorchMember::kEvents;
+      member_ = kEventsMember;
     }
     ++depth_;
     if (capture_ == nullptr) {
-      if (depth_ == 2 && member_ == TorchMember::kEvents && bracket == '[') {
+      if (depth_ == 2 && member_ == kEventsMember && bracket == '[') {
         in_events_ = found_events_ = true;
-      } else if (depth_ == 2 && member_ == TorchMember::kDevices) {
+      } else if (depth_ == 2 && member_ == kDevicesMember) {
         Capture(&devices_);
-      } else if (depth_ == 2 && member_ == TorchMember::kJob) {
+      } else if (depth_ == 2 && member_ == kJobMember) {
         Capture(&distributed_);
       } else if (in_events_ && depth_ == 3 && bracket == '{') {
         event_.Clear();
@@ -307,7 +307,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       }
       return true;
     }
-    if (depth_ == 1 && member_ == TorchMember::kClockStart) {
+    if (depth_ == 1 && member_ == kClockStartMember) {
       recording_.base_unix_ns = static_cast<int64_t>(std::min<uint64_t>(Unsigned(text), INT64_MAX));
     }
     if (!in_events_) return true;
@@ -360,8 +360,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   TorchRecording& recording_;
   Builder builder_;
   TorchEvent event_;
-  TorchMember member_ = TorchMember::kOther;
-  std::string metric_, devices_, distributed_;
+  std::string member_, metric_, devices_, distributed_;
   std::string* capture_ = nullptr;
   uint64_t depth_ = 0, capture_depth_ = 0;
   const TorchField* field_ = nullptr;  // of the key that was read last
