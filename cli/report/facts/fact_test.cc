@@ -34,10 +34,10 @@ TEST(RunFacts, SchemasListFactsAndAFewOfTheirOwn) {
       if (listed.fact == nullptr) own.insert(std::string(listed.name));
     }
   }
-  EXPECT_THAT(own, ::testing::UnorderedElementsAre(
-                       "pm_sampling", "theory", "start_unix_ns", "ranks", "path", "job", "trace_id", "started_unix_ns",
-                       "host", "pid", "rank", "world_size", "torch_version", "source_text", "attributed_text",
-                       "counted_text", "policy_text"));
+  EXPECT_THAT(own, ::testing::UnorderedElementsAre("pm_sampling", "theory", "start_unix_ns", "ranks", "path", "job",
+                                                   "trace_id", "started_unix_ns", "host", "pid", "rank", "world_size",
+                                                   "torch_version", "source_text", "attributed_text", "counted_text",
+                                                   "policy_text"));
 }
 
 // The clock of an estimate is that of the machine that ran the program.
