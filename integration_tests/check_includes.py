@@ -86,7 +86,6 @@ PURE_FORBIDDEN = {"iostream", "fstream", "cstdio", "stdio.h", "filesystem", "uni
 THIRD_PARTY = {
     "absl/": ["cli", "integration_tests"],
     "google/protobuf/": SCHEMA_FOLDERS + ["proto/plugin"],
-    "CLI/": ["cli"],
     "rapidjson/": ["cli", "integration_tests"],
     "sqlite3.h": ["cli", "integration_tests"],
     "libunwind.h": ["injector/native"],

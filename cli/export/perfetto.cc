@@ -168,7 +168,6 @@ class PerfettoExporter : public Exporter {
     Put(&packet);
     const uint64_t steps = run.kernels.steps.count;
     const std::string what = run.kernels.run.source == SourceKind::kEstimated ? ", estimated" : "";
-    // The description is also what rfinject knows its own file by (cli/cmd/own_output.cc).
     PutTrack(process, kMeanStep, (steps == 0 ? "all launches" : "mean of " + CountOf(steps)) + what, std::nullopt,
              "Slices lie one behind the other, each as long as it takes on the GPU (rfinject export)");
   }

@@ -32,7 +32,7 @@ constexpr Value kValues[] = {{"time_ns", "nanoseconds"},
                              {"slack_ns", "nanoseconds"},
                              {"launches", "count"}};
 
-// Marks the profile as made by rfinject; own_output.cc looks for it.
+// What made the profile.
 constexpr char kComment[] = "rfinject export --to pprof";
 
 int64_t Rounded(double value) {

@@ -24,7 +24,7 @@
 namespace rfinject::cli {
 namespace {
 
-// "rfij", by which a database says what made it; own_output.cc knows it.
+// "rfij", by which a database says what made it.
 constexpr int kApplicationId = 0x7266696a;
 constexpr int kSchemaVersion = 1;
 

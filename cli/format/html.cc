@@ -1,7 +1,6 @@
 // The page: one self-contained file. Sections become cards that a navigation jumps to; the section with pictures has
 // the table of their rows, which the script sorts, filters and draws.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -251,12 +250,10 @@ absl::Status WriteHtml(const Document& document, const WriteOptions&, std::ostre
   return absl::OkStatus();
 }
 
-constexpr auto kHtmlMarks = std::to_array<OwnMark>({{"<!DOCTYPE html>\n", "<title>rfinject"}});
-
 }  // namespace
 
 namespace formats {
-Format html() { return {.name = "html", .write = WriteHtml, .marks = kHtmlMarks, .whole_run = true}; }
+Format html() { return {.name = "html", .write = WriteHtml, .whole_run = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -1,5 +1,4 @@
 // Markdown: for a comment on a change, or a page of a wiki.
-#include <array>
 #include <ostream>
 #include <string>
 
@@ -47,13 +46,10 @@ absl::Status WriteMarkdown(const Document& document, const WriteOptions& options
   return absl::OkStatus();
 }
 
-constexpr auto kMarkdownMarks =
-    std::to_array<OwnMark>({{"## rfinject "}, {"", "| | phase | before | after | change | |\n"}});
-
 }  // namespace
 
 namespace formats {
-Format markdown() { return {.name = "markdown", .write = WriteMarkdown, .marks = kMarkdownMarks}; }
+Format markdown() { return {.name = "markdown", .write = WriteMarkdown}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -1,6 +1,7 @@
 // The precisions that the FLOP of a run ran in, and what each could do: whether autocast and TF32 are at work.
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,8 @@ Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
 }
 
 }  // namespace
+
+RowSet PrecisionColumns() { return RowSetOf(kColumns, std::span<const PrecisionRow>()); }
 
 Document PrecisionDocument(std::vector<Report> reports) {
   const auto owner = std::make_shared<OwnedPrecisions>();

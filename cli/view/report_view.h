@@ -33,6 +33,8 @@ Document ReportDocument(std::vector<Report> reports, const ReportLook& look = {}
 
 // The FLOP of each run by the precision that they ran in. Schema rfinject.precisions/1.
 Document PrecisionDocument(std::vector<Report> reports);
+// Its columns, without rows.
+RowSet PrecisionColumns();
 
 // The rows of a report, as people see them, in a table whose heading is "By layer, a step". `report` must outlive it.
 Section RowSection(const Report& report, By by, const std::vector<Row>& rows, const ReportLook& look);

@@ -116,11 +116,7 @@ StackTable StacksOfRun(const Run& run) {
 // In the order in which help lists them.
 std::vector<View> MakeViews() {
   return {
-      {.name = "run",
-       .help = "runs side by side",
-       .make = MakeSideBySide,
-       .mark = ", numbers are a step's\n",
-       .every_run = true},
+      {.name = "run", .help = "runs side by side", .make = MakeSideBySide, .every_run = true},
       {.name = "model", .help = "models", .make = MakeRows<By::kModel>, .sorts = true},
       {.name = "phase", .help = "phases of a step", .make = MakeRows<By::kPhase>, .sorts = true},
       {.name = "layer", .help = "layers", .make = MakeRows<By::kLayer>, .folds_layers = true, .sorts = true},
@@ -131,27 +127,14 @@ std::vector<View> MakeViews() {
        .sorts = true},
       {.name = "op", .help = "operators", .make = MakeRows<By::kOp>, .sorts = true},
       {.name = "kernel", .help = "kernels", .make = MakeRows<By::kKernel>, .folds_layers = true, .sorts = true},
-      {.name = "precision",
-       .help = "FLOP in FP32, TF32, BF16 and so on",
-       .make = MakePrecisions,
-       .mark = ": FLOP by precision, "},
+      {.name = "precision", .help = "FLOP in FP32, TF32, BF16 and so on", .make = MakePrecisions},
       {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
       {.name = "stack",
        .help = "what is in no layer, by native stack",
-       .make = MakeOfRuns<StacksOfRun, StackDocument>,
-       .mark = ": in no layer, by native stack, a step\n"},
-      {.name = "memory",
-       .help = "what lay in memory at the peak",
-       .make = MakeOfRuns<FoldMemory, MemoryDocument>,
-       .mark = ": memory at the peak, by where it was allocated\n"},
-      {.name = "wait",
-       .help = "what a step waits for, by the clock",
-       .make = MakeOfRuns<FoldWaits, WaitDocument>,
-       .mark = ": what a step waits for, by the clock\n"},
-      {.name = "rank",
-       .help = "the same of each rank",
-       .make = MakeOfRuns<FoldWaits, RankDocument>,
-       .mark = ": steps by rank, by the clock\n"},
+       .make = MakeOfRuns<StacksOfRun, StackDocument>},
+      {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
+      {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
+      {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>},
   };
 }
 
@@ -223,6 +206,10 @@ std::vector<ColumnTable> AllColumnTables() {
        "In CSV each line begins with `run`, `device` and `source`.", InfosOf(RowsOf(WaitTable{}).columns)},
       {"Memory", "rfinject report --by memory", "What was allocated when most was.",
        InfosOf(MemoryOf(std::span<const MemoryRow>()).columns)},
+      {"Precisions", "rfinject report --by precision",
+       "In CSV each line begins with `run`, `device`, `source` and `steps`.", InfosOf(PrecisionColumns().columns)},
+      {"Native stacks", "rfinject report --by stack", "In CSV each line begins with `run`, `device` and `steps`.",
+       InfosOf(StacksOf({}).columns)},
       {"Runs", "rfinject runs", "A row a run.", InfosOf(RunRows({}).columns)},
   };
 }

@@ -37,7 +37,6 @@ std::string PhaseShares(const Report& report) {
 
 }  // namespace
 
-// The words that each begins with are those that tell our own tables from other files (own_output.cc).
 std::string SourceText(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kEstimated:

@@ -13,28 +13,12 @@
 #include "cli/report/keys/key_quantities.h"
 #include "cli/report/report.h"
 #include "gpus/chips.h"
+#include "gpus/kernel_names.h"
 
 namespace rfinject::cli {
 namespace {
 
 AlarmPlace PlaceOf(const LaunchKey& key) { return {key.layer.model, key.layer.path, key.phase, key.kernel}; }
-
-// Names under which libraries ship kernels that run on tensor cores: cuDNN, cuBLAS and CUTLASS put the instruction,
-// the tile or the type into the name.
-bool NamesTensorCores(std::string_view kernel) {
-  for (std::string_view part :
-       {"tensorop", "s884", "s1688", "s16816", "h884", "h1688", "h16816", "i8816", "s64x", "hmma", "gmma", "tf32",
-        "bf16f32", "_bf16_", "xmma", "wgmma", "mma_sync", "fp8_e4m3"}) {
-    if (kernel.find(part) != std::string_view::npos) return true;
-  }
-  return false;
-}
-// xmma is also the name of cuDNN's and cuBLAS's kernel family, whose FP32 members run on the CUDA cores.
-bool NamesCudaCores(std::string_view kernel) {
-  return kernel.find("simt") != std::string_view::npos || kernel.find("ffma") != std::string_view::npos ||
-         kernel.find("sgemm") != std::string_view::npos || kernel.find("scudnn") != std::string_view::npos ||
-         kernel.find("f32f32_f32f32") != std::string_view::npos;
-}
 
 // One launch key, and what is known of it.
 struct KeyToCheck {
@@ -91,7 +75,7 @@ void CheckRoofs(const Machine& machine, const KeyToCheck& it, AlarmList& alarms)
 }
 
 void CheckTensorKernel(const KeyToCheck& it, AlarmList& alarms) {
-  if (!it.measured() || !NamesTensorCores(it.key.kernel) || NamesCudaCores(it.key.kernel)) return;
+  if (!it.measured() || !NamesTensorCores(it.key.kernel)) return;
   const KeyQuantities& quantities = it.quantities;
   double tensor_flop = 0;
   for (size_t i = static_cast<size_t>(Precision::kTf32Tensor); i < kPrecisionCount; ++i) {

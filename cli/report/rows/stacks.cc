@@ -55,12 +55,17 @@ std::string WithoutArguments(std::string_view function) {
 }
 
 constexpr auto kColumns = std::to_array<ColumnOf<StackRow>>({
-    {TextColumn("phase"), [](const StackRow& row) { return TextCell(PhaseName(row.phase)); }},
-    {TextColumn("caller"), [](const StackRow& row) { return TextCell(row.caller); }},
-    {CountColumn("launches"), [](const StackRow& row) { return Cell{row.launches}; }},
-    {UnitColumn("time_ns", "ns"), [](const StackRow& row) { return Cell{row.time_ns}; }},
-    {TextColumn("kernels"), [](const StackRow& row) { return TextCell(absl::StrJoin(row.kernels, "; ")); }},
-    {TextColumn("stack"), [](const StackRow& row) { return TextCell(FoldedStack(row)); }},
+    {TextColumn("phase", "As in reports."), [](const StackRow& row) { return TextCell(PhaseName(row.phase)); }},
+    {TextColumn("caller",
+                "The innermost function that is not torch's, CUDA's or Python's own; empty without a stack."),
+     [](const StackRow& row) { return TextCell(row.caller); }},
+    {CountColumn("launches", "Over all measured steps."), [](const StackRow& row) { return Cell{row.launches}; }},
+    {UnitColumn("time_ns", "ns", "GPU time over all measured steps."),
+     [](const StackRow& row) { return Cell{row.time_ns}; }},
+    {TextColumn("kernels", "Names of the kernels, with \"; \" between them."),
+     [](const StackRow& row) { return TextCell(absl::StrJoin(row.kernels, "; ")); }},
+    {TextColumn("stack", "Functions, outermost first, with \";\" between them."),
+     [](const StackRow& row) { return TextCell(FoldedStack(row)); }},
 });
 
 }  // namespace
