@@ -87,7 +87,8 @@ RowSet TotalOf(const Report& report) {
 
 }  // namespace
 
-LinkedTable LinkedRows(std::span<const Report> reports) {
+std::optional<LinkedTable> LinkedRows(std::span<const Report> reports) {
+  if (reports.empty()) return std::nullopt;
   LinkedTable table;
   std::set<std::string_view> models;
   bool several_models = false, groups = false;

@@ -43,8 +43,8 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
 // on the same axes. `reports` must outlive them.
 std::vector<std::vector<Figure>> ReportFigures(std::span<const Report> reports);
 
-// The rows that these pictures show, as a table. `reports` must outlive it.
-LinkedTable LinkedRows(std::span<const Report> reports);
+// The rows that these pictures show, as a table; none of no report. `reports` must outlive it.
+std::optional<LinkedTable> LinkedRows(std::span<const Report> reports);
 
 // The column of reports that has `name` in CSV and JSON, or as its head in a table, in any case; nullptr where there
 // is none.
