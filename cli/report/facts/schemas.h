@@ -1,8 +1,8 @@
 // File: schemas.h
 //
 // Which facts an output has, in its order, and what it calls them. The names of an output are an interface that only
-// grows: an older name stays as the alias of its schema. What no schema lists is at the end of all of them, but for the
-// quantities of advice (advice/facts.h), which its own document has.
+// grows: an older name stays as the alias of its schema. What no schema lists is at the end of all of them, but for
+// the quantities of advice (advice/facts.h), which its own document has.
 #ifndef RFINJECT_CLI_REPORT_FACTS_SCHEMAS_H_
 #define RFINJECT_CLI_REPORT_FACTS_SCHEMAS_H_
 
