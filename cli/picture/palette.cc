@@ -22,6 +22,7 @@ constexpr Shade kPrecisionShades[kPrecisionCount] = {
     {"#a8457f", "#ee9fcb"},  // BF16 tensor
     {"#8a5a2b", "#d2a06d"},  // FP8 tensor
     {"#5b4fb5", "#b3a8ff"},  // FP64 tensor
+    {"#b3261e", "#ff8f86"},  // INT8 tensor
 };
 // What fills their marks: halfway to the ground, and opaque, so that marks of one colour that lie on one another do
 // not look like another colour. palette_test holds them against the shades above.
@@ -34,6 +35,7 @@ constexpr Shade kPrecisionFills[kPrecisionCount] = {
     {"#d4a2bf", "#815c74"},  // BF16 tensor
     {"#c5ad95", "#735c45"},  // FP8 tensor
     {"#ada7da", "#64608e"},  // FP64 tensor
+    {"#d9938f", "#8a5452"},  // INT8 tensor
 };
 constexpr Shade kNoFlop = {"#5f6b76", "#aab4be"};
 constexpr Shade kNoFlopFill = {"#afb5bb", "#5f666e"};

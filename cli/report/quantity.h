@@ -126,7 +126,8 @@ inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "F
                                                                 {"flop_fp16_tc", "FLOP in FP16 tensor"},
                                                                 {"flop_bf16_tc", "FLOP in BF16 tensor"},
                                                                 {"flop_fp8_tc", "FLOP in FP8 tensor"},
-                                                                {"flop_fp64_tc", "FLOP in FP64 tensor"}});
+                                                                {"flop_fp64_tc", "FLOP in FP64 tensor"},
+                                                                {"flop_int8_tc", "Operations in INT8 tensor"}});
 static_assert(kFlopColumns.size() == kPrecisionCount);
 
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({
