@@ -160,7 +160,7 @@ RATIOS = {
     "dram_bytes_per_compulsory_byte": lambda n: n["dram_bytes"] / n["compulsory_bytes"],
     "gpu_clock_hz": lambda n: n["gpu_cycles"] / n["time_with_counters_ns"] * 1e9 if n["gpu_cycles"] else 1 / 0,
 }
-PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc", "int8_tc")
+PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
 SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "flop_mma_tc", "model_flop", "dram_bytes",
         "compulsory_bytes", "l2_bytes", "l1_bytes", "pcie_bytes", "nvlink_bytes", "least_compute_time_ns",
         "least_memory_time_ns", "least_link_time_ns", "least_time_ns", "time_with_counters_ns", "launch_bound_time_ns",
