@@ -30,6 +30,7 @@ enum class Mask : uint8_t { kNone, kFromFirst, kFromLast };
 // cuDNN's have compute_log_sumexp before is_causal. What is_causal means where there are more keys than queries is
 // FlashAttention's in its own operator (from the last, README of its 2.1), and PyTorch's elsewhere (from the first).
 Mask MaskOf(const OpCall& call) {
+  if (Named(call, "flex_attention")) return Mask::kNone;  // a function of the program's, and blocks that it fills
   const bool front = Named(call, "scaled_dot_product");
   if (!front && Named(call, "_efficient_attention_")) {
     // custom_mask_type, the first integer behind dropout_p
@@ -129,7 +130,9 @@ bool IsCausalAttention(const OpCall& call) noexcept {
 }
 
 FlopCount AttentionFlop(const OpCall& call, bool backward) noexcept {
-  const size_t first = backward || call.name.ends_with("_inplace") ? 1 : 0;  // behind the gradient, or the result
+  // Behind the gradient, or the result. The backward of flex_attention has its gradients at the end.
+  const bool behind = (backward && !Named(call, "flex_attention")) || call.name.ends_with("_inplace");
+  const size_t first = behind ? 1 : 0;
   const TensorView* query = InputTensor(call, first);
   const TensorView* key = InputTensor(call, first + 1);
   const TensorView* value = InputTensor(call, first + 2);

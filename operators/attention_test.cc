@@ -129,6 +129,17 @@ TEST(AttentionTest, PaddedHeadsCountAsTheyWereAsked) {
   EXPECT_EQ(CountOf(Sdpa("efficient_attention", large, large, "_ b0 d0.1 b0 _")).matrix, 4u * 8 * 1024 * 1024 * 104);
 }
 
+// Of compiled code, whose block mask is an argument that is no tensor.
+TEST(AttentionTest, FlexAttentionCountsAllScores) {
+  const std::string q = "bf16[4,16,1024,64] ";
+  EXPECT_EQ(CountOf("higher_order::flex_attention ( " + q + q + q + "? ? d0.125 ? I I ) -> ( )").matrix,
+            17'179'869'184u);
+  EXPECT_EQ(CountOf("higher_order::flex_attention_backward ( " + q + q + q + q + "f32[4,16,1024] " + q +
+                    "f32[4,16,1024] ? ? ? d0.125 ? I I ) -> ( )")
+                .matrix,
+            17'179'869'184u / 2 * 5);
+}
+
 TEST(AttentionTest, TellsWhichAreCausal) {
   EXPECT_TRUE(
       IsCausal("aten::scaled_dot_product_attention ( f16[1,1,2,8] f16[1,1,2,8] f16[1,1,2,8] _ d0 b1 ) -> ( )"));

@@ -205,12 +205,12 @@ constexpr Group kGroups[] = {
       "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
       "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
       "_flash_attention_forward_no_dropout_inplace", "_efficient_attention_forward", "_cudnn_attention_forward",
-      "_cudnn_attention_forward_no_dropout_inplace"}},
+      "_cudnn_attention_forward_no_dropout_inplace", "flex_attention"}},
     {Matrix(kAttentionBackward, Unit::kMatmul),
      {"_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_flash_attention_for_cpu_backward",
       "_scaled_dot_product_efficient_attention_backward", "_scaled_dot_product_cudnn_attention_backward",
       "_scaled_dot_product_fused_attention_overrideable_backward", "_flash_attention_backward",
-      "_efficient_attention_backward", "_cudnn_attention_backward"}},
+      "_efficient_attention_backward", "_cudnn_attention_backward", "flex_attention_backward"}},
     {Matrix(kMultiHead, Unit::kMatmul), {"_native_multi_head_attention"}},
     // The bias is added to query, key and value, and the query scaled: 4 for each element of the query, the first
     // result.
