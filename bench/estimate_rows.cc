@@ -176,14 +176,19 @@ std::optional<Operator> OperatorOf(const Columns& columns, const std::vector<std
   return op.bytes > 0 ? std::optional(op) : std::nullopt;
 }
 
+// By Precision. Rows of recordings end before INT8, which none of them has.
+bool ReadFlop(const std::string& text, rfinject::cli::FlopByPrecision* flop) {
+  std::istringstream amounts(text);
+  size_t count = 0;
+  while (count < flop->size() && amounts >> (*flop)[count]) ++count;
+  return count >= static_cast<size_t>(rfinject::Precision::kInt8Tensor);
+}
+
 // A row of recorded kernels: the operator as a trace has it.
 std::vector<Operator> RecordedOf(const Columns& columns, const std::vector<std::string>& fields) {
   const std::string name = columns.Text(fields, "operator"), signature = columns.Text(fields, "signature");
   rfinject::cli::EstimatedKernel kernel{.op = name, .signature = signature, .bytes = columns.Number(fields, "bytes")};
-  std::istringstream amounts(columns.Text(fields, "flop"));
-  for (double& amount : kernel.flop) {
-    if (!(amounts >> amount)) return {};
-  }
+  if (!ReadFlop(columns.Text(fields, "flop"), &kernel.flop)) return {};
   const auto list = rfinject::cli::OperatorsOf(kernel);
   return {list.span().begin(), list.span().end()};
 }
@@ -318,10 +323,7 @@ bool PrintKernels(std::istream& in, const rfinject::Gpu& gpu, const Calibration&
     std::getline(fields, bytes, '\t');
     std::getline(fields, flop, '\t');
     rfinject::cli::EstimatedKernel kernel{.op = op, .signature = signature};
-    std::istringstream amounts(flop);
-    for (double& amount : kernel.flop) {
-      if (!(amounts >> amount)) return false;
-    }
+    if (!ReadFlop(flop, &kernel.flop)) return false;
     if (!(std::istringstream(bytes) >> kernel.bytes)) return false;
     const ExpectedTime time = ExpectedTimeOf(kernel, model);
     std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\n", op.c_str(), time.ideal_s * 1e3, time.expected_s * 1e3,

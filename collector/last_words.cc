@@ -60,13 +60,16 @@ std::string TraceWords(const Settings& settings, uint64_t steps, const std::stri
 void ExplainNoTrace() noexcept try {
   if (g_trace_begun.load(std::memory_order_relaxed) || std::getenv("RFINJECT_LAUNCHED") == nullptr) return;
   const Settings& settings = GetSettings();
-  if (settings.disabled || !IsLaunched(settings) || !SomebodyListens(settings)) return;
+  const bool called = g_called_without_parameters.load(std::memory_order_relaxed) && settings.verbosity >= 0;
+  if (settings.disabled || !IsLaunched(settings) || !(called || SomebodyListens(settings))) return;
   // Other processes of the program may have trained; where a pattern put their traces is not known.
   if (!settings.output.ends_with('/') || settings.output.find('%') != std::string::npos || HasFiles(settings.output))
     return;
   WriteLogLine(
-      "no trace: nothing in the program called a model with parameters or stepped an optimizer of PyTorch (rfinject doctor tells "
-      "what works here)");
+      called ? "no trace: the modules that the program called have no parameters, and what has none is taken for no "
+               "model; one with a parameter around them is"
+             : "no trace: nothing in the program called a model with parameters or stepped an optimizer of PyTorch "
+               "(rfinject doctor tells what works here)");
 } catch (const std::exception&) {
 }
 

@@ -21,6 +21,9 @@ namespace rfinject {
 // Whether a trace was begun: whatever became of it was said then.
 inline constinit std::atomic<bool> g_trace_begun{false};
 
+// Whether a module of PyTorch was called by no other one that has no parameters, which makes no step.
+inline constinit std::atomic<bool> g_called_without_parameters{false};
+
 // Whether this process is the one to speak, and somebody is there to listen.
 bool MaySpeakLast(const Settings& settings) noexcept;
 
@@ -28,8 +31,9 @@ bool MaySpeakLast(const Settings& settings) noexcept;
 std::string TraceWords(const Settings& settings, uint64_t steps, const std::string& path);
 
 // Says that there is no trace, if this process is the one that `rfinject` became, and none was written where its
-// traces go. Called at the end of a process that has written none itself; in all others it costs a look at the
-// environment.
+// traces go. Where modules were called, and none had parameters, it is said to whoever may not listen, too: the
+// program was meant. Called at the end of a process that has written none itself; in all others it costs a look at
+// the environment.
 void ExplainNoTrace() noexcept;
 
 }  // namespace rfinject

@@ -137,6 +137,9 @@ class Recorder {
   // The calling thread must not be in a signal handler. Sources whose launches are recorded by the program's own
   // thread call this after Record.
   virtual void MayWrite() noexcept = 0;
+  // Waits, for a second at most, until there is room again for what this thread records, where most of it is taken;
+  // otherwise costs two loads. Only for sources that have no GPU to hold up.
+  virtual void WaitForRoom() noexcept {}
 
   // --- Lines of the program; cold calls. DefineSourceLine returns one id for the same line; `file` is written as the
   // trace shall have it. NoteSourceLine gives the line of the launches that are recorded under `identity`; the first
@@ -171,6 +174,8 @@ class Recorder {
   virtual void NoteEvaluation(uint64_t samples) noexcept = 0;
   // Leaves out the step that runs, because it was not seen from its beginning.
   virtual void LeaveStepOut() noexcept = 0;
+  // Tells that what the program tries in the current step has failed. What is launched in this step is in no sum.
+  virtual void NoteFailure() noexcept {}
   // Tells that the program compiles kernels in the current step (torch.compile), and tries them out. What is launched
   // in this step is in no sum, and --steps counts the next one instead.
   virtual void NoteCompilation() noexcept = 0;

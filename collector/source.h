@@ -27,8 +27,12 @@ class Source {
   // into a CUDA graph now may be launched in the window. Outside of the window it is asked before each operator that
   // runs inside no other.
   virtual bool wants_ops_outside_window() const noexcept { return false; }
-  // Takes one finished ATen operator, on the thread that ran it. `site` is where it ran.
-  virtual void OnOp(const OpCall& /*call*/, const Site& /*site*/) noexcept {}
+  // Takes one finished ATen operator, on the thread that ran it. `site` is where it ran. Returns whether the GPU has
+  // work to do for it, which is then counted.
+  virtual bool OnOp(const OpCall& /*call*/, const Site& /*site*/) noexcept { return false; }
+
+  // Tells that an operator has ended by an exception, on the thread that ran it.
+  virtual void OnOpFailed() noexcept {}
 
   // Whether compiled code of the program's is to be read (compiled_code.h).
   virtual bool wants_compiled_code() const noexcept { return false; }

@@ -42,6 +42,11 @@ bool VirtualGpuCaptured() noexcept;
 // Tells the same of captured work; `what`, which is not 0, names it to the observer's `replay`.
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept;
 
+// How many kernels this thread has launched or captured, kept there as long as the thread lives.
+const uint64_t* VirtualGpuLaunchesOfThread() noexcept;
+// Whether all of these bytes of the virtual GPU's memory hold what a GPU would have there.
+bool VirtualGpuKnows(uintptr_t address, size_t bytes) noexcept;
+
 // A kernel that was not computed would have changed these bytes of its memory.
 void TellVirtualGpuChanged(uintptr_t address, size_t bytes) noexcept;
 

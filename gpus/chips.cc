@@ -12,7 +12,7 @@ constexpr std::string_view kChipsCsv =
     ;
 constexpr std::string_view kChipsHeader =
     "chip,cc,counters,packed_fp32,pm_trigger,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,"
-    "tensor_clock,legacy_path,own_path,legacy_share,flop_per_tensor_instruction,shared_KiB_sm,shared_KiB_block,"
+    "int8_tc,tensor_clock,legacy_path,own_path,legacy_share,flop_per_tensor_instruction,shared_KiB_sm,shared_KiB_block,"
     "threads_sm,blocks_sm,process,process_energy,lanes";
 constexpr std::string_view kCountersCsv =
 #include "gpus/chip_counters.csv.inc"

@@ -12,8 +12,8 @@ constexpr std::string_view kCsv =
     ;
 
 constexpr std::string_view kHeader =
-    "gpu,chip,cc,sm,boost_MHz,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,dram_GBps,l2_MB,l1_Bpclk,"
-    "pcie,nvlink_GBps,link_source,emp_fp32,emp_bf16_tc,emp_fp8_tc,emp_dram_GBps,emp_l2_GBps,emp_l1_GBps,emp_source,"
+    "gpu,chip,cc,sm,boost_MHz,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,int8_tc,dram_GBps,l2_MB,"
+    "l1_Bpclk,pcie,nvlink_GBps,link_source,emp_fp32,emp_bf16_tc,emp_fp8_tc,emp_dram_GBps,emp_l2_GBps,emp_l1_GBps,emp_source,"
     "driver_name,memory_MiB,memory_source,board_W,dram_pJ_per_bit,chk,source,note";
 
 using csv::Decimal;

@@ -119,6 +119,19 @@ Traffic Gather(const OpRule& rule, const OpCall& call, uint64_t picked) {
   return traffic;
 }
 
+// The first operand is the table of rows, but for the backward of weights, where it is the second. What else the
+// forward returns tells the backward which row went where, and is of no size beside the rows.
+Traffic EmbeddingBag(const OpRule& rule, const OpCall& call) {
+  const size_t table = call.name.find("per_sample_weights") != std::string_view::npos ? 1 : 0;
+  const TensorView* rows = InputTensor(call, table);
+  const auto results = FirstTensors(call, call.outputs);
+  Traffic traffic{ReadAll(call, rule.unread | ArgumentBit(table)), Bytes(results)};
+  if (rows == nullptr) return traffic;
+  const uint64_t elements = std::min(LookedUp(call), rows->numel);
+  traffic.read = SaturatingAdd(traffic.read, SaturatingMultiply(elements, rows->element_size));
+  return traffic;
+}
+
 // Only part of the target is written. That part is as large as the largest of the other tensors, which hold the
 // indices and the new values.
 Traffic Scatter(const OpRule& rule, const OpCall& call) {
@@ -186,6 +199,8 @@ Traffic CountBytes(const OpRule& rule, const OpCall& call) noexcept {
       const TensorView* picks = InputTensor(call, 1);
       return Gather(rule, call, picks == nullptr ? UINT64_MAX : picks->numel);
     }
+    case BytesRule::kEmbeddingBag:
+      return EmbeddingBag(rule, call);
     case BytesRule::kScatter:
       return Scatter(rule, call);
     case BytesRule::kConvolutionBackward:

@@ -89,6 +89,11 @@ TEST(BytesTest, FillingReadsNothing) {
   EXPECT_EQ(Floats("aten::_foreach_zero_ ( { f32[10] f32[20] } ) -> ( )"), (Traffic{0, 30}));
 }
 
+TEST(BytesTest, FourierTransformsReadAndWriteTheirOperands) {
+  EXPECT_EQ(InBytes("aten::_fft_r2c ( f32[1,768,16,16] I2,3 i0 b1 ) -> ( c64[1,768,16,9] )"),
+            (Traffic{786'432, 884'736}));
+}
+
 TEST(BytesTest, CopiesReadTheSourceAndWriteTheDestination) {
   EXPECT_EQ(InBytes("aten::copy_ ( f16[10]@1 f32[10]@2 b0 ) -> ( f16[10]@1 )"), (Traffic{40, 20}));
   EXPECT_EQ(Floats("aten::copy_ ( f32[10]@1 f32[10]@2/1 b0 ) -> ( f32[10]@1 )"), (Traffic{1, 10}));
@@ -100,6 +105,19 @@ TEST(BytesTest, LookupsReadTheRowsThatTheyPick) {
   EXPECT_EQ(InBytes("aten::embedding ( f32[50000,8] i64[3] i-1 b0 b0 ) -> ( f32[3,8] )"), (Traffic{96 + 24, 96}));
   EXPECT_EQ(InBytes("aten::nll_loss_forward ( f32[8,1000] i64[8] _ i1 i-100 ) -> ( f32[] f32[] )"),
             (Traffic{8 * 4 + 64, 8}));
+}
+
+TEST(BytesTest, EmbeddingBagsReadEachRowThatTheyLookUp) {
+  EXPECT_EQ(InBytes("aten::_embedding_bag ( f32[1000000,128] i64[163840] i64[2048] b0 i0 b0 _ b0 i-1 ) -> ( "
+                    "f32[2048,128] i64[163840] i64[2048] i64[0] )"),
+            (Traffic{163840u * 128 * 4 + 163840 * 8 + 2048 * 8, 2048 * 128 * 4}));
+  // A small table is read once.
+  EXPECT_EQ(InBytes("aten::_embedding_bag ( f32[10,2] i64[100] i64[5] b0 i0 b0 _ b0 i-1 ) -> ( f32[5,2] )"),
+            (Traffic{80 + 800 + 40, 40}));
+  EXPECT_EQ(
+      InBytes("aten::_embedding_bag_per_sample_weights_backward ( f32[5,2] f32[1000,2] i64[100] i64[5] i64[100] "
+              "i0 i-1 ) -> ( f32[100] )"),
+      (Traffic{40 + 100 * 2 * 4 + 800 + 40 + 800, 400}));
 }
 
 TEST(BytesTest, ScatteringTouchesWhatItAddresses) {

@@ -49,13 +49,14 @@ Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) no
   cost.known = found.has_value();
   const OpRule rule = found.value_or(OpRule{});
   if (rule.kind == OpKind::kFree) return cost;
-  if (rule.kind == OpKind::kLeafIfChildless && (call.children_counted || IsViewOrQuery(call))) return cost;
+  const bool leaf = call.launched || (!call.children_counted && !IsViewOrQuery(call));
+  if (rule.kind == OpKind::kLeafIfChildless && !leaf) return cost;
 
   const Traffic traffic = CountBytes(rule, call);
   cost.compulsory_bytes = SaturatingAdd(traffic.read, traffic.write);
   cost.dram_bytes = cost.compulsory_bytes;
   // An operator that reads and writes nothing has empty tensors, and launches nothing.
-  if (cost.compulsory_bytes == 0) return cost;
+  if (cost.compulsory_bytes == 0 && !call.launched) return cost;
   cost.kernel = true;
   if (rule.bytes == BytesRule::kCopy && call.crosses_devices) {
     // The host converts types before the copy, or the GPU after it, so that as many bytes travel as are written

@@ -1,7 +1,9 @@
 #include "operators/flop.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "operators/attention.h"
 #include "operators/linear_algebra.h"
 #include "operators/operands.h"
 
@@ -33,29 +35,35 @@ bool IsTransposedForward(const OpCall& call) {
   return generic && Flag(call, 0);
 }
 
-uint64_t Convolution(const OpCall& call) {
+// A convolution in which each channel has filters of its own leaves nothing to tensor cores, which multiply channels
+// by channels: torch's own kernels and cuDNN's run on CUDA cores (ATen, native/Convolution.cpp, is_depthwise).
+FlopCount OnUnitFor(const TensorView& input, const TensorView& weight, uint64_t flop) {
+  return Size(input, 1) > 1 && Size(weight, 1) == 1 ? OnVector(flop) : OnMatrix(flop);
+}
+
+FlopCount Convolution(const OpCall& call) {
   const TensorView* input = InputTensor(call, 0);
   const TensorView* weight = InputTensor(call, 1);
   const auto output = FirstTensors(call, call.outputs);
-  if (input == nullptr || weight == nullptr || output.empty()) return 0;
+  if (input == nullptr || weight == nullptr || output.empty()) return {};
   const uint64_t elements = IsTransposedForward(call) ? input->numel : output[0].numel;
-  return Product(2, elements, WeightPerElement(*weight));
+  return OnUnitFor(*input, *weight, Product(2, elements, WeightPerElement(*weight)));
 }
 
 // convolution_backward(grad_output, input, weight, …): gradients of input, weight and bias. Which are computed is
 // seen in the results: what output_mask leaves out comes back undefined.
-uint64_t ConvolutionBackwardFlop(const OpCall& call) {
+FlopCount ConvolutionBackwardFlop(const OpCall& call) {
   const TensorView* grad = InputTensor(call, 0);
   const TensorView* input = InputTensor(call, 1);
   const TensorView* weight = InputTensor(call, 2);
-  if (grad == nullptr || input == nullptr || weight == nullptr) return 0;
+  if (grad == nullptr || input == nullptr || weight == nullptr) return {};
   const uint64_t elements = Flag(call, 0) ? input->numel : grad->numel;
   const uint64_t one = Product(2, elements, WeightPerElement(*weight));
   uint64_t sum = 0;
   for (size_t i = 0; i < 2 && i < call.outputs.size(); ++i) {
     if (!TensorsOf(call, call.outputs[i]).empty()) sum = SaturatingAdd(sum, one);
   }
-  return sum;
+  return OnUnitFor(*input, *weight, sum);
 }
 
 // The FLOP of a*b where one of them is sparse: a multiply-add, 2, for each number that the sparse one holds and each
@@ -100,34 +108,66 @@ uint64_t Linear(const OpCall& call) {
   return Product(2, input->numel, Size(*weight, 0));
 }
 
+// _grouped_mm(a, b, offsets): products of several matrices. Where both are three-dimensional, they are a batch's.
+// Else the groups divide the rows of a, the columns of b or what is summed over (both two-dimensional), and each
+// element of a two-dimensional operand belongs to one group.
+uint64_t GroupedMatmul(const OpCall& call) {
+  const TensorView* a = InputTensor(call, 0);
+  const TensorView* b = InputTensor(call, 1);
+  if (a == nullptr || b == nullptr || a->rank < 2 || b->rank < 2) return 0;
+  const bool by_columns = a->rank > b->rank;
+  return by_columns ? Product(2, b->numel, Size(*a, -2)) : Product(2, a->numel, Size(*b, -1));
+}
+
+// Convention, whatever the library does: 5 N log2 N for N complex numbers, half of it where one side is real (Van
+// Loan, "Computational Frameworks for the Fast Fourier Transform"; FFTW counts so, fftw.org/speed/method.html). N is
+// the product of the dimensions that are transformed, of the real side where there is one.
+uint64_t FftFlop(const OpCall& call) {
+  const auto results = FirstTensors(call, call.outputs);
+  const TensorView* input = InputTensor(call, 0);
+  if (input == nullptr || results.empty()) return 0;
+  const bool complex = IsComplex(input->dtype) && IsComplex(results[0].dtype);
+  const TensorView& side = IsComplex(input->dtype) ? results[0] : *input;
+  double n = 1;
+  for (const int64_t dimension : IntsOf(call, 1)) n *= static_cast<double>(Size(side, static_cast<int>(dimension)));
+  if (!(n > 1)) return 0;
+  return static_cast<uint64_t>(std::llround((complex ? 5.0 : 2.5) * static_cast<double>(side.numel) * std::log2(n)));
+}
+
+// The elements of a vector for each pair of vectors of which a distance is taken: _cdist_forward(a, b, p),
+// _cdist_backward(gradient, a, b, p, distance), _pdist_forward(a, p), _pdist_backward(gradient, a, p, distance). By
+// ATen's native/cuda/DistanceKernel.cu: a difference, its square and a sum; the gradient times the difference over
+// the distance, and a sum, in pdist two. Without the square where p is 1; a maximum is no FLOP.
+uint64_t DistanceFlop(const OpCall& call) {
+  const bool backward = NameHas(call, "backward"), of_two = NameHas(call, "cdist");
+  const TensorView* vectors = InputTensor(call, backward ? 1 : 0);
+  const auto pairs = backward ? FirstTensors(call, call.inputs) : FirstTensors(call, call.outputs);
+  if (vectors == nullptr || pairs.empty()) return 0;
+  const auto p = std::ranges::find(call.inputs, Argument::Kind::kDouble, &Argument::kind);
+  const double norm = p == call.inputs.end() ? 2 : p->real;
+  const uint64_t forward = norm == 1 ? 2 : std::isinf(norm) ? 1 : 3;
+  return Product(backward ? (of_two ? 4 : 5) : forward, pairs[0].numel, Size(*vectors, -1));
+}
+
+// _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, …), mode 0 a sum, 1
+// a mean, 2 a maximum: rows of a bag are added up, and a mean divides each result. Backward each row's gradient is
+// added to the table's; that of weights is a product of two rows each.
+uint64_t EmbeddingBagFlop(const OpCall& call) {
+  const uint64_t elements = LookedUp(call);
+  if (NameHas(call, "per_sample_weights")) return Product(2, elements);
+  if (NameHas(call, "backward")) return elements;
+  constexpr size_t kMode = 4, kWeights = 6;
+  const int64_t mode = kMode < call.inputs.size() ? call.inputs[kMode].integer : 0;
+  if (mode > 1) return 0;
+  const uint64_t results = Elements(FirstTensors(call, call.outputs));
+  const uint64_t sums = mode == 1 ? elements : elements - std::min(elements, results);
+  return InputTensor(call, kWeights) != nullptr ? SaturatingAdd(sums, elements) : sums;
+}
+
 // mv(matrix, v), addmv(c, matrix, v), dot(a, b).
 uint64_t MatVec(const OpCall& call) {
   const TensorView* matrix = InputTensor(call, NameHas(call, "add") ? 1 : 0);
   return matrix == nullptr ? 0 : Product(2, matrix->numel);
-}
-
-// query [b, h, sq, d], key [b, h, sk, d], value [b, h, sk, dv]; `first` is the index of the query.
-//   forward:  q k^T and p v, 2 b h sq sk (d + dv); the scores' scaling and softmax, 4 each
-//   backward: dv, dp, dq, dk: twice the forward's products; the scores' gradient, 5 each. The fused kernels do not
-//             keep the scores: they compute q k^T again, 2.5 times the forward when d = dv (Dao et al., arXiv
-//             2205.14135, algorithm 4).
-// Causal masks are not looked at: the full matrix is counted, as torch.utils.flop_counter does.
-FlopCount Attention(const OpCall& call, size_t first, bool backward) {
-  const TensorView* query = InputTensor(call, first);
-  const TensorView* key = InputTensor(call, first + 1);
-  const TensorView* value = InputTensor(call, first + 2);
-  if (query == nullptr || key == nullptr || value == nullptr) return {};
-  const uint64_t head_size = Size(*query, -1);
-  const uint64_t rows = head_size == 0 ? 0 : query->numel / head_size;  // b h sq
-  const uint64_t scores = Product(rows, Size(*key, -2));
-  const uint64_t query_key = Product(2, scores, head_size);
-  const uint64_t products = SaturatingAdd(query_key, Product(2, scores, Size(*value, -1)));
-  FlopCount count;
-  count.vector = Product(backward ? 5 : 4, scores);
-  count.matrix = backward ? SaturatingMultiply(2, products) : products;
-  count.model = SaturatingAdd(count.matrix, count.vector);
-  if (backward) count.matrix = SaturatingAdd(count.matrix, query_key);
-  return count;
 }
 
 // _native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, …):
@@ -277,19 +317,21 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
     case FlopRule::kAddProduct:
       return OnVector(Product(NumberIsOne(call, 3) ? 2 : 3, Elements(ResultTensors(call))));
     case FlopRule::kConvolution:
-      return OnMatrix(Convolution(call));
+      return Convolution(call);
     case FlopRule::kConvolutionBackward:
-      return OnMatrix(ConvolutionBackwardFlop(call));
+      return ConvolutionBackwardFlop(call);
     case FlopRule::kMatmul:
       return Matmul(call);
     case FlopRule::kLinear:
       return OnMatrix(Linear(call));
+    case FlopRule::kGroupedMatmul:
+      return OnMatrix(GroupedMatmul(call));
     case FlopRule::kMatVec:
       return OnMatrix(MatVec(call));
     case FlopRule::kAttention:
-      return Attention(call, 0, false);
+      return AttentionFlop(call, false);
     case FlopRule::kAttentionBackward:
-      return Attention(call, 1, true);
+      return AttentionFlop(call, true);
     case FlopRule::kMultiHead:
       return MultiHead(call);
     case FlopRule::kRnn:
@@ -302,6 +344,12 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
       return OnVector(Normalise(call));
     case FlopRule::kLinearAlgebra:
       return OnVector(LinearAlgebraFlop(call));
+    case FlopRule::kFft:
+      return OnVector(FftFlop(call));
+    case FlopRule::kDistance:
+      return OnVector(DistanceFlop(call));
+    case FlopRule::kEmbeddingBag:
+      return OnVector(EmbeddingBagFlop(call));
     case FlopRule::kSampledProduct:
       return OnVector(SampledProduct(call));
     case FlopRule::kPoolWindow:
@@ -316,6 +364,12 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
 
 bool Accumulates(const OpRule& rule, const OpCall& call) noexcept {
   return rule.flop == FlopRule::kPerLast || (rule.flop == FlopRule::kPerLastIfFlag && Flag(call, 0));
+}
+
+uint64_t LookedUp(const OpCall& call) noexcept {
+  const TensorView* rows = InputTensor(call, 0);
+  const TensorView* indices = InputTensor(call, NameHas(call, "per_sample_weights") ? 2 : 1);
+  return rows == nullptr || indices == nullptr ? 0 : Product(indices->numel, Size(*rows, -1));
 }
 
 bool IsComplex(DType dtype) noexcept {
@@ -360,11 +414,11 @@ Recurrence CountRecurrence(const OpRule& rule, const OpCall& call) noexcept {
 }
 
 FlopCount CountFlop(const OpRule& rule, const OpCall& call) noexcept {
-  // kOther is what FP8 arrives as, and only the FP8 product takes it.
+  // kOther is what FP8 arrives as, and only its product takes it; a product of INT8 has integers as its result.
   const DType dtype = ResultType(call);
-  if (!IsFloating(dtype) && rule.unit != Unit::kFp8Matmul) return {};
+  if (!IsFloating(dtype) && rule.unit != Unit::kFp8Matmul && rule.unit != Unit::kInt8Matmul) return {};
   FlopCount count = Count(rule, call);
-  if (IsComplex(dtype)) {
+  if (IsComplex(dtype) && rule.flop != FlopRule::kFft) {
     count.model = SaturatingMultiply(4, count.model);
     count.matrix = SaturatingMultiply(4, count.matrix);
     count.vector = SaturatingMultiply(4, count.vector);

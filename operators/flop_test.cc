@@ -205,6 +205,79 @@ TEST(FlopTest, MatrixProducts) {
   EXPECT_EQ(Model("aten::dot ( f32[5] f32[5] ) -> ( f32[] )"), 10u);
 }
 
+TEST(FlopTest, GroupedProductsCountEachElementOnce) {
+  constexpr uint64_t kProducts = 268'435'456;  // 2 * 256 * 512 * 1024
+  EXPECT_EQ(Model("aten::_grouped_mm ( bf16[256,512] bf16[4,512,1024] i32[4] _ _ ) -> ( bf16[256,1024] )"),
+            kProducts);
+  // The gradients of the input, whose groups are rows again, and of the weight, whose groups part the rows that are
+  // summed over.
+  EXPECT_EQ(Model("aten::_grouped_mm ( bf16[256,1024] bf16[4,1024,512] i32[4] _ _ ) -> ( bf16[256,512] )"),
+            kProducts);
+  EXPECT_EQ(Model("aten::_grouped_mm ( bf16[512,256] bf16[256,1024] i32[4] _ _ ) -> ( bf16[4,512,1024] )"),
+            kProducts);
+  // Groups of columns, and a batch.
+  EXPECT_EQ(Model("aten::_grouped_mm ( bf16[4,1024,512] bf16[512,256] i32[4] _ _ ) -> ( bf16[1024,256] )"),
+            kProducts);
+  EXPECT_EQ(Model("aten::_grouped_mm ( bf16[4,3,5] bf16[4,5,7] _ _ _ ) -> ( bf16[4,3,7] )"), 2u * 4 * 3 * 5 * 7);
+  EXPECT_EQ(Model("aten::_scaled_grouped_mm ( f8[256,512] f8[4,512,1024] f32[256] f32[4,1024] i32[4] _ _ i15 b0 ) -> "
+                  "( bf16[256,1024] )"),
+            kProducts);
+  EXPECT_EQ(Model("aten::_weight_int8pack_mm ( bf16[3,5] i8[7,5] bf16[7] ) -> ( bf16[3,7] )"), 2u * 3 * 5 * 7);
+}
+
+TEST(FlopTest, DepthwiseConvolutionsRunOnCudaCores) {
+  const FlopCount forward = Count(
+      "aten::convolution ( f32[64,256,56,56] f32[256,1,3,3] _ I1,1 I1,1 I1,1 b0 I0,0 i256 ) -> ( f32[64,256,56,56] )");
+  EXPECT_EQ(forward.vector, 924'844'032u);  // 2 * 64 * 256 * 56 * 56 * 9
+  EXPECT_EQ(forward.matrix, 0u);
+  const FlopCount backward = Count(
+      "aten::convolution_backward ( f32[2,32,8,8] f32[2,32,8,8] f32[32,1,3,3] I0 I1,1 I1,1 I1,1 b0 I0,0 i32 I1,1,0 ) "
+      "-> ( f32[2,32,8,8] f32[32,1,3,3] _ )");
+  EXPECT_EQ(backward.vector, 2u * 2 * 2 * 32 * 64 * 9);
+  EXPECT_EQ(backward.matrix, 0u);
+  // One channel in the whole input is no group of its own.
+  EXPECT_EQ(Count("aten::convolution ( f32[2,1,8,8] f32[16,1,3,3] _ I1,1 I1,1 I1,1 b0 I0,0 i1 ) -> ( f32[2,16,8,8] )")
+                .vector,
+            0u);
+}
+
+// rfft2 of 768 planes of 16 x 16: 2.5 * 768 * 256 * log2(256).
+TEST(FlopTest, FourierTransforms) {
+  EXPECT_EQ(Model("aten::_fft_r2c ( f32[1,768,16,16] I2,3 i0 b1 ) -> ( c64[1,768,16,9] )"), 3'932'160u);
+  EXPECT_EQ(Model("aten::_fft_c2r ( c64[1,768,16,9] I2,3 i2 i16 ) -> ( f32[1,768,16,16] )"), 3'932'160u);
+  EXPECT_EQ(Model("aten::_fft_c2c ( c64[768,16,16] I-2,-1 i0 b1 ) -> ( c64[768,16,16] )"), 2u * 3'932'160);
+  EXPECT_EQ(Model("aten::_fft_c2c ( c64[2,8] I1 i0 b1 ) -> ( c64[2,8] )"), 2u * 5 * 8 * 3);
+  EXPECT_EQ(Model("aten::_fft_c2c ( c64[2,1] I1 i0 b1 ) -> ( c64[2,1] )"), 0u);
+}
+
+TEST(FlopTest, DistancesOfPairs) {
+  const std::string vectors = "f32[1024,256] f32[1024,256] ";
+  EXPECT_EQ(Model("aten::_cdist_forward ( " + vectors + "d2 i2 ) -> ( f32[1024,1024] )"), 805'306'368u);
+  EXPECT_EQ(Model("aten::_cdist_forward ( " + vectors + "d1 i2 ) -> ( f32[1024,1024] )"), 536'870'912u);
+  EXPECT_EQ(Model("aten::_cdist_backward ( f32[1024,1024] " + vectors + "d2 f32[1024,1024] ) -> ( f32[1024,256] )"),
+            1'073'741'824u);
+  EXPECT_EQ(Model("aten::_pdist_forward ( f32[4,5] d2 ) -> ( f32[6] )"), 3u * 6 * 5);
+  EXPECT_EQ(Model("aten::_pdist_backward ( f32[6] f32[4,5] d2 f32[6] ) -> ( f32[4,5] )"), 5u * 6 * 5);
+}
+
+// 2048 bags of 80 rows of 128.
+TEST(FlopTest, EmbeddingBagsAddUpWhatTheyLookUp) {
+  const auto bag = [](const std::string& mode, const std::string& weights) {
+    return Model("aten::_embedding_bag ( f32[1000000,128] i64[163840] i64[2048] b0 i" + mode + " b0 " + weights +
+                 " b0 i-1 ) -> ( f32[2048,128] i64[163840] i64[2048] i64[0] )");
+  };
+  EXPECT_EQ(bag("0", "_"), 20'709'376u);            // 2048 * 79 * 128
+  EXPECT_EQ(bag("1", "_"), 20'971'520u);            // and a division a result
+  EXPECT_EQ(bag("2", "_"), 0u);                     // a maximum
+  EXPECT_EQ(bag("0", "f32[163840]"), 41'680'896u);  // and a product for each element
+  EXPECT_EQ(Model("aten::_embedding_bag_dense_backward ( f32[2048,128] i64[163840] i64[163840] i64[2048] i64[0] "
+                  "i1000000 b0 i0 _ i-1 ) -> ( f32[1000000,128] )"),
+            20'971'520u);
+  EXPECT_EQ(Model("aten::_embedding_bag_per_sample_weights_backward ( f32[2048,128] f32[1000000,128] i64[163840] "
+                  "i64[2048] i64[163840] i0 i-1 ) -> ( f32[163840] )"),
+            41'943'040u);
+}
+
 TEST(FlopTest, TransformerBlockOfVit) {
   // vit_b_16, one image: 197 tokens of 768, 12 heads of 64.
   EXPECT_EQ(Model("aten::convolution ( f32[1,3,224,224] f32[768,3,16,16] f32[768] I16,16 I0,0 I1,1 b0 I0,0 i1 ) -> "
@@ -280,6 +353,8 @@ TEST(FlopTest, IntegersAndComparisonsAreNoFlop) {
   EXPECT_EQ(Model("aten::eq ( f32[8] f32[8] ) -> ( bool[8] )"), 0u);
   EXPECT_EQ(Model("aten::sum ( bool[8] ) -> ( i64[] )"), 0u);
   EXPECT_EQ(Model("aten::mm ( i32[3,5] i32[5,7] ) -> ( i32[3,7] )"), 0u);
+  // But for what has a unit of its own.
+  EXPECT_EQ(Model("aten::_int_mm ( i8[4096,4096] i8[4096,4096] ) -> ( i32[4096,4096] )"), 137'438'953'472u);
 }
 
 TEST(FlopTest, ComplexMultiplyAddIsFourReal) {

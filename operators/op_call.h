@@ -52,6 +52,8 @@ struct TensorView {
   // of the numbers that it holds, and this many bytes say where they stand.
   bool sparse = false;
   uint64_t index_bytes = 0;
+  // Of a vector of integers whose numbers are known (TakesSequences): where they stand in OpCall::ints.
+  uint32_t first_number = 0, number_count = 0;
 };
 
 // One argument of the operator, in schema order.
@@ -73,11 +75,12 @@ struct OpCall {
   bool on_host = false;           // all of its tensors lie in the host's memory
   bool crosses_devices = false;   // some of them lie in the host's, some in a GPU's
   bool children_counted = false;  // an operator that ran inside this one was turned into an estimated kernel
+  bool launched = false;          // it launched kernels itself, beside what ran inside; known on a virtual GPU only
 };
 
 // How the observer treats an operator before it runs: asked once per name, then remembered.
 enum class OpKind : uint8_t {
-  kLeafIfChildless,  // becomes a kernel when no operator inside it did
+  kLeafIfChildless,  // becomes a kernel when no operator inside it did, or when it launched one beside those
   kAtomic,           // becomes a kernel; operators inside it are its implementation and are not observed
   kFree,             // a view or bookkeeping: costs nothing, and so does what runs inside
 };
@@ -91,6 +94,10 @@ bool IsCopy(std::string_view name) noexcept;
 // ("aten::mm" for "aten::addmm"); empty where there is none. An implementation of a product has no such product
 // inside otherwise.
 std::string_view TangentProductOf(std::string_view name) noexcept;
+
+// Whether an operator of this name, an attention, takes sequences of several lengths, whose ends are the numbers of a
+// vector (TensorView::first_number).
+bool TakesSequences(std::string_view name) noexcept;
 
 // Some operators are one call of a library on a GPU and many operators on the CPU, where their backward is many
 // autograd nodes (nn.LSTM). For these, returns the name of the operator that does the same backward on a GPU, from

@@ -10,6 +10,7 @@ namespace rfinject::estimate {
 namespace {
 
 constexpr std::string_view kAten = "aten::";
+constexpr std::string_view kHigherOrder = "higher_order::";  // in compiled code alone
 constexpr std::string_view kForeach = "_foreach_";
 
 // The operators of these namespaces are not the GPU's. Collectives are bound by the interconnect, which the table of
@@ -29,6 +30,10 @@ std::string_view Second(std::span<const Pair> table, std::string_view name) {
 std::optional<OpRule> FindOp(std::string_view name) noexcept {
   for (std::string_view prefix : kFreeNamespaces) {
     if (name.starts_with(prefix)) return OpRule{prefix, OpKind::kFree};
+  }
+  if (name.starts_with(kHigherOrder)) {
+    const OpRule* rule = FindRow(name.substr(kHigherOrder.size()));
+    return rule != nullptr ? std::optional(*rule) : std::nullopt;
   }
   if (!name.starts_with(kAten)) return std::nullopt;
   name.remove_prefix(kAten.size());

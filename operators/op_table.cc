@@ -135,10 +135,16 @@ constexpr Group kGroups[] = {
       "record_stream",
       "resize",
       "resize_as"}},
+    // Parts of a nested tensor, and one made of its parts.
+    {Free(),
+     {"_nested_get_jagged_dummy", "_nested_get_lengths", "_nested_get_max_seqlen", "_nested_get_min_seqlen",
+      "_nested_get_offsets", "_nested_get_ragged_idx", "_nested_get_values", "_nested_tensor_size",
+      "_nested_tensor_storage_offsets", "_nested_tensor_strides", "_nested_view_from_buffer",
+      "_nested_view_from_jagged"}},
     // Memory comes from the caching allocator: no kernel.
     {Free(),
      {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",
-      "_efficientzerotensor", "scalar_tensor"}},
+      "_efficientzerotensor"}},
     // A copy of one scalar to the host. It is no kernel. In the training loops that we saw the operand is on the host
     // already (the optimizers' step counters), or it is the loss, once a step.
     {Free(), {"item", "_local_scalar_dense", "is_nonzero"}},
@@ -177,9 +183,12 @@ constexpr Group kGroups[] = {
       "_convolution_double_backward"}},
 
     // --- Matrix products. As with convolution, the bias that addmm adds is not counted.
-    {Matrix(kMatmul, Unit::kMatmul), {"mm", "bmm", "addmm", "addbmm", "baddbmm", "_addmm_activation", "_int_mm"}},
-    {Matrix(kMatmul, Unit::kFp8Matmul), {"_scaled_mm"}},
-    {Matrix(kLinear, Unit::kMatmul), {"mkldnn_linear"}},
+    {Matrix(kMatmul, Unit::kMatmul), {"mm", "bmm", "addmm", "addbmm", "baddbmm", "_addmm_activation"}},
+    {Matrix(kMatmul, Unit::kFp8Matmul), {"_scaled_mm", "_scaled_mm_v2"}},
+    {Matrix(kMatmul, Unit::kInt8Matmul), {"_int_mm"}},
+    {Matrix(kLinear, Unit::kMatmul), {"mkldnn_linear", "_weight_int8pack_mm"}},
+    {Matrix(kGroupedMatmul, Unit::kMatmul), {"_grouped_mm"}},
+    {Matrix(kGroupedMatmul, Unit::kFp8Matmul), {"_scaled_grouped_mm", "_scaled_grouped_mm_v2"}},
     // Vectors: cuBLAS's gemv and dot run on the CUDA cores whatever the policy is.
     {Matrix(kMatVec, Unit::kVector), {"mv", "addmv", "dot", "vdot"}},
     {Each(2), {"addr"}},
@@ -194,11 +203,14 @@ constexpr Group kGroups[] = {
     {Matrix(kAttention, Unit::kMatmul),
      {"_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
       "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
-      "_scaled_dot_product_fused_attention_overrideable"}},
+      "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
+      "_flash_attention_forward_no_dropout_inplace", "_efficient_attention_forward", "_cudnn_attention_forward",
+      "_cudnn_attention_forward_no_dropout_inplace", "flex_attention"}},
     {Matrix(kAttentionBackward, Unit::kMatmul),
      {"_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_flash_attention_for_cpu_backward",
       "_scaled_dot_product_efficient_attention_backward", "_scaled_dot_product_cudnn_attention_backward",
-      "_scaled_dot_product_fused_attention_overrideable_backward"}},
+      "_scaled_dot_product_fused_attention_overrideable_backward", "_flash_attention_backward",
+      "_efficient_attention_backward", "_cudnn_attention_backward", "flex_attention_backward"}},
     {Matrix(kMultiHead, Unit::kMatmul), {"_native_multi_head_attention"}},
     // The bias is added to query, key and value, and the query scaled: 4 for each element of the query, the first
     // result.
@@ -326,9 +338,10 @@ constexpr Group kGroups[] = {
     // --- Looking up and scattering.
     {Kernel(kNone, 0, BytesRule::kGather),
      {"index", "index_select", "gather", "take", "masked_select", "take_along_dim"}},
-    {Kernel(kPerResult, 1, BytesRule::kGather), {"_embedding_bag", "_embedding_bag_forward_only"}},
-    {Through(), {"embedding_bag", "_embedding_bag_backward"}},
-    {Kernel(kPerOperand, 1), {"_embedding_bag_dense_backward"}},
+    {Kernel(kEmbeddingBag, 0, BytesRule::kEmbeddingBag),
+     {"_embedding_bag", "_embedding_bag_forward_only", "_embedding_bag_per_sample_weights_backward"}},
+    {Through(), {"embedding_bag", "_embedding_bag_backward", "_embedding_bag_sparse_backward"}},
+    {Kernel(kEmbeddingBag), {"_embedding_bag_dense_backward"}},
     // index_select on the CPU, a kernel of its own or the same on CUDA.
     {Through(kNone, 0, BytesRule::kGather), {"embedding"}},
     {Through(), {"embedding_backward", "_unsafe_index"}},
@@ -386,8 +399,8 @@ constexpr Group kGroups[] = {
     // --- Filling.
     {Kernel(kNone, 0, BytesRule::kWriteOnly), {"fill_", "zero_"}},
     {Through(),
-     {"zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "new_zeros", "new_ones", "new_full", "zero",
-      "fill", "rand", "rand_like", "randn", "randn_like", "randint", "randint_like"}},
+     {"scalar_tensor", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "new_zeros", "new_ones",
+      "new_full", "zero", "fill", "rand", "rand_like", "randn", "randn_like", "randint", "randint_like"}},
     {Kernel(), {"arange", "linspace", "eye", "tril_indices", "triu_indices", "range", "randperm"}},
 
     // Random bits are integer work; uniform and normal scale and shift them.
@@ -509,7 +522,15 @@ constexpr Group kGroups[] = {
                 "all",      "any",      "count_nonzero", "nonzero",      "topk",     "sort",       "argsort",
                 "kthvalue", "median",   "mode",          "cummax",       "cummin",   "unique_dim", "_unique2",
                 "_unique",  "bincount", "histc",         "searchsorted", "bucketize"}},
-    {Kernel(kPerResult, 3), {"_cdist_forward"}},
+    {Kernel(kDistance), {"_cdist_forward", "_cdist_backward", "_pdist_forward", "_pdist_backward"}},
+
+    // --- Fourier transforms. What torch does around cuFFT's kernels, a copy of the operand or a scaling of the
+    // result,
+    // is taken for a part of them.
+    {Kernel(kFft), {"_fft_r2c", "_fft_c2r", "_fft_c2c"}},
+    {Through(), {"fft_fft",   "fft_fft2",  "fft_fftn",   "fft_ifft",   "fft_ifft2",    "fft_ifftn",    "fft_rfft",
+                 "fft_rfft2", "fft_rfftn", "fft_irfft",  "fft_irfft2", "fft_irfftn",   "fft_hfft",     "fft_hfft2",
+                 "fft_hfftn", "fft_ihfft", "fft_ihfft2", "fft_ihfftn", "fft_fftshift", "fft_ifftshift"}},
 
     // --- Factorisations of matrices, and what is solved with them. They work by blocks, column after column, and
     // reach less than a product's speed; no time of them is known.

@@ -31,6 +31,7 @@ enum class FlopRule : uint8_t {
   kConvolutionBackward,  // the same for each of the two gradients that are computed
   kMatmul,               // 2mnk of the last two matrix arguments
   kLinear,               // (input, weight[out, in]): 2 * input * out
+  kGroupedMatmul,        // products of several matrices, which offsets part
   kMatVec,               // 2 * elements of the matrix (of the vector, for a dot product)
   kAttention,            // q k v attention
   kAttentionBackward,    //
@@ -41,6 +42,9 @@ enum class FlopRule : uint8_t {
   kNormalise,            // layer and group norm, by affine
   kLinearAlgebra,        // factorisations, solutions, eigenvalues (linear_algebra.h)
   kSampledProduct,       // of a product only the elements that the sparse result has
+  kFft,                  // 5 N log2 N by convention
+  kDistance,             // of pairs of vectors
+  kEmbeddingBag,         // by the rows that are looked up
   kPoolWindow,           // elements of the result * size of the window
   kPoolWindowBackward,   // elements of the operand (the gradient) * size of the window
 };
@@ -51,6 +55,7 @@ enum class BytesRule : uint8_t {
   kCopy,                 // (destination, source): destination written, source read
   kGather,               // of the first operand, only as many elements as the result has
   kPick,                 // of the first operand, only as many elements as the second has (nll_loss)
+  kEmbeddingBag,         // rows that are looked up and their indices read, the bags written
   kScatter,              // of the first operand, only the elements that the others address
   kConvolutionBackward,  // input only for the weight's gradient, weight only for the input's
   kBatchNorm,            // and the running statistics are written when training
@@ -60,7 +65,7 @@ enum class BytesRule : uint8_t {
 };
 
 // Which unit does the arithmetic; precision.h turns it into a Precision by dtype, policy and GPU.
-enum class Unit : uint8_t { kVector, kConvolution, kMatmul, kFp8Matmul };
+enum class Unit : uint8_t { kVector, kConvolution, kMatmul, kFp8Matmul, kInt8Matmul };
 
 struct OpRule {
   std::string_view name;  // without "aten::"

@@ -88,6 +88,14 @@ inline std::span<const int64_t> IntsOf(const OpCall& call, size_t index) {
   return call.ints.subspan(argument.first, argument.count);
 }
 
+// The numbers of a vector of integers; empty where they are not known.
+inline std::span<const int64_t> NumbersOf(const OpCall& call, const TensorView& vector) {
+  const uint64_t first = vector.first_number;
+  if (vector.number_count != vector.numel || first > call.ints.size() || vector.numel > call.ints.size() - first)
+    return {};
+  return call.ints.subspan(first, vector.numel);
+}
+
 }  // namespace rfinject::estimate
 
 #endif  // RFINJECT_OPERATORS_OPERANDS_H_

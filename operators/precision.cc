@@ -31,7 +31,9 @@ Precision UnitFor(Unit unit, DType dtype, const Gpu& gpu, PrecisionPolicy policy
     case Unit::kMatmul:
       return MatrixUnit(dtype, gpu, policy.matmul_tf32);
     case Unit::kFp8Matmul:
-      return IfPresent(gpu, Precision::kFp8Tensor, IfPresent(gpu, Precision::kFp16Tensor, Precision::kFp32));
+    case Unit::kInt8Matmul:
+      return IfPresent(gpu, unit == Unit::kFp8Matmul ? Precision::kFp8Tensor : Precision::kInt8Tensor,
+                       IfPresent(gpu, Precision::kFp16Tensor, Precision::kFp32));
     case Unit::kVector:
       break;
   }

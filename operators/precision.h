@@ -19,8 +19,8 @@ struct PrecisionPolicy {
 
 // The unit for arithmetic of `unit`'s kind on `dtype`.
 //
-//   kind                    FP64         FP32                    FP16         BF16         FP8
-//   convolution, matmul     FP64 tensor  TF32 tensor if allowed  FP16 tensor  BF16 tensor  (matmul) FP8 tensor
+//   kind                    FP64         FP32                    FP16         BF16         FP8, INT8 (matmul)
+//   convolution, matmul     FP64 tensor  TF32 tensor if allowed  FP16 tensor  BF16 tensor  FP8, INT8 tensor
 //     without such a unit   FP64         FP32                    FP32         FP32         FP16 tensor, FP32
 //   vector                  FP64         FP32                    FP32         FP32         FP32
 //

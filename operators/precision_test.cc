@@ -16,7 +16,8 @@ struct Case {
 };
 
 using enum Precision;
-constexpr Unit kConv = Unit::kConvolution, kMat = Unit::kMatmul, kVec = Unit::kVector, kEight = Unit::kFp8Matmul;
+constexpr Unit kConv = Unit::kConvolution, kMat = Unit::kMatmul, kVec = Unit::kVector, kEight = Unit::kFp8Matmul,
+               kInt8 = Unit::kInt8Matmul;
 
 TEST(PrecisionTest, Matrix) {
   const Case cases[] = {
@@ -60,6 +61,9 @@ TEST(PrecisionTest, Matrix) {
       {"A100-SXM4-40GB", kVec, DType::kComplexDouble, true, true, kFp64},
       // FP8.
       {"H100-SXM5-80GB", kEight, DType::kOther, true, false, kFp8Tensor},
+      {"H100-SXM5-80GB", kInt8, DType::kInt32, true, false, Precision::kInt8Tensor},
+      {"A100-SXM4-40GB", kInt8, DType::kInt32, true, false, Precision::kInt8Tensor},
+      {"V100-SXM2-16GB", kInt8, DType::kInt32, true, false, kFp16Tensor},
       {"A100-SXM4-40GB", kEight, DType::kOther, true, false, kFp16Tensor},
       {"P100-PCIe-16GB", kEight, DType::kOther, true, false, kFp32},
   };
@@ -75,7 +79,7 @@ TEST(PrecisionTest, Matrix) {
 
 TEST(PrecisionTest, NeverAUnitThatTheGpuLacks) {
   for (const Gpu& gpu : AllGpus()) {
-    for (Unit unit : {kConv, kMat, kVec, kEight}) {
+    for (Unit unit : {kConv, kMat, kVec, kEight, kInt8}) {
       for (int dtype = 0; dtype < 128; ++dtype) {
         for (int flags = 0; flags < 4; ++flags) {
           const Precision precision =

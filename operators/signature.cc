@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "operators/attention.h"
 #include "operators/operands.h"
 #include "operators/types.h"
 
@@ -64,14 +65,6 @@ MemoryFormat FormatOf(const OpCall& call) {
     for (const TensorView& tensor : TensorsOf(call, call.inputs[i])) format = std::max(format, tensor.format);
   }
   return format;
-}
-
-// Whether the operator is an attention in which each query sees only the keys before it. Where is_causal stands among
-// the booleans is by native_functions.yaml: efficient and cuDNN's forward have compute_log_sumexp before it.
-bool IsCausalAttention(const OpCall& call) {
-  if (call.name.find("scaled_dot_product") == std::string_view::npos) return false;
-  const bool second = call.name.ends_with("_efficient_attention") || call.name.ends_with("_cudnn_attention");
-  return Flag(call, second ? 1 : 0);
 }
 
 // What stands behind the first type; empty where nothing has to.

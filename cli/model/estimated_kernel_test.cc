@@ -110,6 +110,19 @@ TEST(EstimatedKernel, SomeOperatorsAreTwoKernels) {
   EXPECT_EQ(copied("aten::amax", "i32[3,128]"), 0);
 }
 
+TEST(EstimatedKernel, ACausalAttentionHasTheFlopThatTheMaskLeaves) {
+  const auto flop = [](double given) {
+    return OperatorsOf({.op = "aten::_scaled_dot_product_flash_attention",
+                        .signature = "f16:causal[2,3,4,8] f16[2,3,4,8] f16[2,3,4,8]",
+                        .flop = Flop(Precision::kFp16Tensor, given)})
+        .operators[0]
+        .flop;
+  };
+  constexpr double kSeen = 4 * 6 * 10 * 8;  // 10 of 16 pairs
+  EXPECT_EQ(flop(kSeen), kSeen);
+  EXPECT_EQ(flop(4 * 6 * 16 * 8), kSeen) << "older traces count all";
+}
+
 TEST(EstimatedKernel, AttentionHasHeadsQueriesAndKeys) {
   const Operator forward = OperatorsOf({.op = "aten::_scaled_dot_product_flash_attention",
                                         .signature = "f16:causal[8,12,100,64] f16[8,12,200,64] f16[8,12,200,64]",

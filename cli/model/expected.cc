@@ -203,11 +203,13 @@ double ExpectedTimes::AttentionProducts(const Operator& op, const Parameters& p,
   return Sustained(flop / unit.peak, unit, p.fma_rate);
 }
 
-// Blocks of queries go over the keys that they see.
+// Blocks of queries go over the blocks of keys that they see.
 double ExpectedTimes::AttentionSeconds(const Operator& op, const Parameters& p) const {
   const double rows = std::ceil(op.m / kAttentionRows), cols = std::ceil(op.n / kAttentionCols);
-  const double seen = op.kind == OperatorKind::kCausalAttention && op.m == op.n ? (rows + 1) / 2 : cols;
-  const double whole = op.flop * (rows * kAttentionRows / op.m) * (seen * kAttentionCols / op.n);
+  const bool causal = op.kind == OperatorKind::kCausalAttention;
+  const double keys = KeysSeen(op);
+  const double seen = causal && op.m == op.n ? (rows + 1) / 2 : std::ceil(keys / kAttentionCols);
+  const double whole = op.flop * (rows * kAttentionRows / op.m) * (seen * kAttentionCols / keys);
   return cols * p.step_s + Overlapped(AttentionProducts(op, p, whole), Traffic(op.bytes, p.share));
 }
 

@@ -28,6 +28,7 @@ bool IsTensor(Precision precision) {
     case Precision::kBf16Tensor:
     case Precision::kFp8Tensor:
     case Precision::kFp64Tensor:
+    case Precision::kInt8Tensor:
       return true;
     default:
       return false;
@@ -41,6 +42,11 @@ double Flop(const Operator& op) {
     return op.flop;
   if (op.kind != OperatorKind::kConvolution) return 0;
   return 2 * op.images * op.c_out * op.out_h * op.out_w * op.c_in / op.groups * op.kernel_h * op.kernel_w;
+}
+
+double KeysSeen(const Operator& op) {
+  if (op.kind != OperatorKind::kCausalAttention) return op.n;
+  return op.m <= op.n ? (op.m + 1) / 2 : op.n - op.n * (op.n - 1) / (2 * op.m);
 }
 
 double Bytes(const Operator& op) {

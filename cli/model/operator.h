@@ -106,6 +106,9 @@ bool IsWinogradShape(const Operator& op);
 
 // FLOP that the operator's mathematics asks for, and bytes of operands and results, each moved once.
 double Flop(const Operator& op);
+
+// How many keys a query of an attention sees on average: where it is causal, those up to its own place.
+double KeysSeen(const Operator& op);
 double Bytes(const Operator& op);
 
 inline constexpr double kTensorAlignment = 8;  // channels: tensor cores' convolution kernels want multiples of it

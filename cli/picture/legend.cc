@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/picture/marks.h"
+#include "cli/picture/palette.h"
 
 namespace rfinject::cli {
 
@@ -17,7 +18,8 @@ std::vector<LegendItem> MarkLegend(const Frames& frames, Size size) {
   }
   for (size_t p = 0; p < kPrecisionCount; ++p) {
     if (frames.precisions.contains(static_cast<int>(p))) {
-      items.push_back({"sy p" + std::to_string(p), "", -1, 5, "most FLOP in " + std::string(kPrecisionTitles[p])});
+      items.push_back(
+          {"sy " + ToneOf(static_cast<int>(p)), "", -1, 5, "most FLOP in " + std::string(kPrecisionTitles[p])});
     }
   }
   if (frames.gutter) items.push_back({"sy pn", "", -1, 5, "no FLOP"});

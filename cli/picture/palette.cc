@@ -13,19 +13,19 @@ struct Shade {
 };
 
 // By Precision. Each has a contrast of at least 3:1 against its ground.
-constexpr Shade kPrecisionShades[kPrecisionCount] = {
+constexpr Shade kPrecisionShades[kToneCount] = {
     {"#7a6a00", "#f0e442"},  // FP64
     {"#0067a5", "#5ab4f0"},  // FP32
     {"#00838f", "#6fe0e8"},  // FP16 scalar
     {"#c8500a", "#ff9d4d"},  // TF32 tensor
     {"#007f5c", "#2fd6a3"},  // FP16 tensor
     {"#a8457f", "#ee9fcb"},  // BF16 tensor
-    {"#8a5a2b", "#d2a06d"},  // FP8 tensor
+    {"#8a5a2b", "#d2a06d"},  // FP8 and INT8 tensor
     {"#5b4fb5", "#b3a8ff"},  // FP64 tensor
 };
 // What fills their marks: halfway to the ground, and opaque, so that marks of one colour that lie on one another do
 // not look like another colour. palette_test holds them against the shades above.
-constexpr Shade kPrecisionFills[kPrecisionCount] = {
+constexpr Shade kPrecisionFills[kToneCount] = {
     {"#bdb580", "#827e30"},  // FP64
     {"#80b3d2", "#376687"},  // FP32
     {"#80c1c7", "#427c83"},  // FP16 scalar
@@ -103,7 +103,7 @@ void AddColours(bool dark, Literal scope, Css* out) {
   rules.Stroke({".tk", ".fr", ".iso"}, kAxis);
   rules.Stroke({".di", ".dr", ".dc", ".le", ".fl"}, kMuted);
   rules.Stroke({".ro.lg", ".ro.me"}, kInk);
-  for (size_t p = 0; p < kPrecisionCount; ++p) {
+  for (size_t p = 0; p < kToneCount; ++p) {
     const Css name = {".p", Digits(p)};
     rules.FillAndStroke({Css{".m", name}, Css{".sy", name}}, kPrecisionFills[p], kPrecisionShades[p]);
     rules.Stroke({Css{"polyline.ro", name}, Css{".ri", name}}, kPrecisionShades[p]);
@@ -119,6 +119,11 @@ void AddColours(bool dark, Literal scope, Css* out) {
 }
 
 }  // namespace
+
+std::string ToneOf(int precision) {
+  const bool integers = precision == static_cast<int>(Precision::kInt8Tensor);
+  return "p" + std::to_string(integers ? static_cast<int>(Precision::kFp8Tensor) : precision);
+}
 
 Css PictureStyle(Theme theme) {
   Css css = kShapes;

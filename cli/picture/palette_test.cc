@@ -35,7 +35,7 @@ TEST(PictureStyle, HasContrastInLightAndDark) {
       const double l = Luminance(c);
       return (std::max(l, ground) + 0.05) / (std::min(l, ground) + 0.05);
     };
-    for (size_t p = 0; p < kPrecisionCount; ++p) {
+    for (size_t p = 0; p < kToneCount; ++p) {
       EXPECT_GE(contrast(colour("text.p" + std::to_string(p), "fill")), 4.5) << p;  // they colour text too
     }
     EXPECT_GE(contrast(colour("text{fill", "fill")), 7);

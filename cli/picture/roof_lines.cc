@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "cli/picture/palette.h"
 #include "cli/picture/roof_labels.h"
 #include "cli/report/rows/picture_data.h"
 #include "cli/report/rows/roofs.h"
@@ -58,7 +59,7 @@ std::string LineKindCss(RoofKind kind) {
 }
 
 std::string RoofTone(const RoofLine& roof, bool used) {
-  return used ? "p" + std::to_string(static_cast<int>(roof.precision)) : "faint";
+  return used ? ToneOf(static_cast<int>(roof.precision)) : "faint";
 }
 
 std::vector<Slope> AddRoofs(const Report& report, const std::vector<const RoofLine*>& roofs, const LogLog& axes,

@@ -91,7 +91,7 @@ void AddText(const Text& text, Markup* out) {
 }  // namespace
 
 std::string MarkCss(const Mark& mark) {
-  std::string css = "m " + (mark.precision < 0 ? "pn" : "p" + std::to_string(mark.precision));
+  std::string css = "m " + (mark.precision < 0 ? "pn" : ToneOf(mark.precision));
   if (mark.clipped) css += " out";
   if (mark.above_roof) css += " bad";
   return css;

@@ -25,14 +25,15 @@ constexpr auto kGpusLooks = std::to_array<TableLook>({
     {.column = "BF16tc", .title = "BF16tc", .width = 6},
     {.column = "FP8tc", .title = "FP8tc", .width = 6},
     {.column = "FP64tc", .title = "FP64tc", .width = 6},
+    {.column = "INT8tc", .title = "INT8tc", .width = 6},
     {.column = "GB/s", .title = "GB/s", .width = 6},
     {.column = "sm_count", .title = "SMs", .width = 4},
     {.column = "source", .title = "source", .left = true, .gap = 2},
 });
 
 // By Precision.
-constexpr std::array<std::string_view, kPrecisionCount> kPeaks = {"FP64",   "FP32",   "FP16",  "TF32tc",
-                                                                  "FP16tc", "BF16tc", "FP8tc", "FP64tc"};
+constexpr std::array<std::string_view, kPrecisionCount> kPeaks = {"FP64",   "FP32",  "FP16",   "TF32tc", "FP16tc",
+                                                                  "BF16tc", "FP8tc", "FP64tc", "INT8tc"};
 
 using GpuColumn = ColumnOf<Gpu>;
 

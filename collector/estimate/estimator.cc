@@ -57,6 +57,11 @@ bool IsStepCounter(const OpCall& call, const Site& site) {
 // the copies to the device, which are of the same phase on a GPU, do not exist.
 bool IsCollation(const Site& site) { return site.phase == Phase::kData && site.layer == 0; }
 
+bool HasFloating(const OpCall& call) {
+  return std::ranges::any_of(call.tensors,
+                             [](const TensorView& tensor) { return estimate::IsFloating(tensor.dtype); });
+}
+
 // Adds the samples that each estimated kernel has.
 void AddEstimate(uint64_t ns, uint64_t model_flop, uint64_t dram_bytes, uint64_t compulsory_bytes,
                  LaunchRecord* record) {
@@ -82,15 +87,17 @@ class Estimator final : public Source {
 
   bool wants_ops_outside_window() const noexcept override { return VirtualGpuCaptures(); }
 
-  void OnOp(const OpCall& call, const Site& site) noexcept override {
-    if (stopped_.load(std::memory_order_relaxed)) return;
+  bool OnOp(const OpCall& call, const Site& site) noexcept override {
+    if (stopped_.load(std::memory_order_relaxed)) return false;
     // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.
-    if (UsesVirtualGpu() ? call.on_host : IsCollation(site)) return;
-    if (IsStepCounter(call, site)) return;
-    const Cost cost = estimate::EstimateCost(call, gpu_, policy());
-    if (!cost.kernel) return;
+    if ((UsesGpu() && call.on_host) || (!UsesVirtualGpu() && IsCollation(site))) return false;
+    if (IsStepCounter(call, site)) return false;
+    Cost cost = estimate::EstimateCost(call, gpu_, policy());
+    if (!cost.kernel) return false;
+    // What is computed again is asked for once.
+    if (site.phase == Phase::kRecompute) cost.model_flop = 0;
     if (call.name == "aten::_amp_update_scale_") NoteScaleUpdate();
-    if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) unknown_.Note(call.name);
+    if (!cost.known && HasFloating(call)) unknown_.Note(call.name);
 
     const estimate::NameCache::Ids names = Names(call);
     estimate::Launches launches{.record = {}, .times = 1};
@@ -111,6 +118,14 @@ class Estimator final : public Source {
       HappenRepeatedly(call.name, cost, launches);
     }
     if (!captured) kernels_.RecordRest(record.identity);
+    return true;
+  }
+
+  // A try that has ended because the memory was full is no step.
+  void OnOpFailed() noexcept override {
+    if (!refused_.exchange(false, std::memory_order_relaxed)) return;
+    recorder_.NoteFailure();
+    EndStepOfProgram();
   }
 
   bool wants_compiled_code() const noexcept override { return true; }
@@ -139,7 +154,8 @@ class Estimator final : public Source {
     std::ranges::copy(launch.grid, record.identity.grid.begin());
     std::ranges::copy(launch.block, record.identity.block.begin());
     record.identity.dynamic_shared_bytes = launch.shared_bytes;
-    AddEstimate(cost.time_ns, cost.model_flop, cost.bytes, cost.bytes, &record);
+    const uint64_t model_flop = site.phase == Phase::kRecompute ? 0 : cost.model_flop;
+    AddEstimate(cost.time_ns, model_flop, cost.bytes, cost.bytes, &record);
     AddExecutedFlop(cost.executed_flop, &record);
     if (!cost.flop_known && recorder_.InWindow() && !loaded_reported_.exchange(true)) {
       recorder_.ReportDiagnostic(
@@ -205,6 +221,9 @@ class Estimator final : public Source {
     if (stopped_.load(std::memory_order_relaxed)) return;
     const Site site = event.bytes > 0 ? CurrentSite() : Site{};
     const auto device = static_cast<uint32_t>(event.device);
+    if (event.bytes > 0 && event.refused == 0) uses_memory_.store(true, std::memory_order_relaxed);
+    // PyTorch asks again when it has given back what lay idle.
+    if (event.bytes > 0) refused_.store(event.refused != 0, std::memory_order_relaxed);
     if (event.refused != 0) {
       memory_.OnRefused(device, static_cast<uint64_t>(event.bytes), site);
       estimate::ReportMemory(&memory_, recorder_);
@@ -222,6 +241,9 @@ class Estimator final : public Source {
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
   }
+
+  // A program that has taken memory of the GPU uses it, also where its first layers run on the host.
+  bool UsesGpu() const noexcept { return UsesVirtualGpu() || uses_memory_.load(std::memory_order_relaxed); }
 
   // What a kernel that is not run would have written is not known any more. `written` has a bit for each argument;
   // what lies behind the 64th may have been written, too.
@@ -272,7 +294,8 @@ class Estimator final : public Source {
     std::memcpy(name.data() + op.size(), repeated.kernel.data(), repeated.kernel.size());
     record.identity.kernel = recorder_.Intern({name.data(), op.size() + repeated.kernel.size()});
     record.sample_count = 0;
-    AddEstimate(repeated.time_ns, repeated.flop, repeated.bytes, repeated.bytes, &record);
+    const uint64_t model_flop = record.identity.site.phase == Phase::kRecompute ? 0 : repeated.flop;
+    AddEstimate(repeated.time_ns, model_flop, repeated.bytes, repeated.bytes, &record);
     record.AddSample(kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop);
     return {record, repeated.launches};
   }
@@ -309,6 +332,7 @@ class Estimator final : public Source {
   // Threads of the program read these for each operator; the thread that stops the source, or that sees the program's
   // policy, writes them. Relaxed: each is a value by itself, and one that is late counts for the next operator.
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> uses_memory_{false}, refused_{false};
   std::atomic<bool> convolution_tf32_{estimate::PrecisionPolicy{}.convolution_tf32};
   std::atomic<bool> matmul_tf32_{estimate::PrecisionPolicy{}.matmul_tf32};
   estimate::NameCache names_;

@@ -167,6 +167,46 @@ TEST(EstimatorTest, OperatorsWithoutARuleAreNamedOncePerStep) {
   EXPECT_NE(recorder.diagnostics()[1].id, recorder.diagnostics()[0].id);
 }
 
+TEST(EstimatorTest, WhatIsComputedAgainIsAskedForOnce) {
+  FakeRecorder recorder;
+  const auto source = Make("V100-SXM2-16GB", recorder);
+  Feed(*source, kConv, {.phase = Phase::kForward});
+  Feed(*source, kConv, {.phase = Phase::kRecompute});
+  const auto value = [&](size_t record, uint32_t metric) {
+    for (const Sample& sample : recorder.records()[record].samples) {
+      if (sample.metric == metric) return sample.value;
+    }
+    return UINT64_MAX;
+  };
+  EXPECT_GT(value(0, kModelFlop), 0u);
+  EXPECT_EQ(value(1, kModelFlop), 0u);
+  const uint32_t fp32 = kFlopFirst + static_cast<uint32_t>(Precision::kFp32);
+  EXPECT_EQ(value(1, fp32), value(0, fp32));
+}
+
+TEST(EstimatorTest, TellsWhatIsCounted) {
+  FakeRecorder recorder;
+  const auto source = Make("V100-SXM2-16GB", recorder);
+  const auto counted = [&](const std::string& text, bool children, bool launched) {
+    const OpText op(text);
+    OpCall call = op.call();
+    call.children_counted = children;
+    call.launched = launched;
+    return source->OnOp(call, {});
+  };
+  EXPECT_TRUE(counted("mine::op ( f32[10] ) -> ( f32[10] )", false, false));
+  EXPECT_FALSE(counted("aten::reshape ( f32[10]@1 I2,5 ) -> ( f32[2,5]@1 )", false, false));
+  EXPECT_FALSE(counted("mine::op ( f32[10] ) -> ( f32[10] )", true, false));
+  // Kernels of its own beside an operator inside, and those of an operator that returns nothing or takes nothing.
+  EXPECT_TRUE(counted("mine::op ( f32[10] ) -> ( f32[10] )", true, true));
+  EXPECT_TRUE(counted("mine::update ( f32[10] ) -> ( )", false, true));
+  EXPECT_TRUE(counted("mine::noise ( i10 ) -> ( )", false, true));
+  EXPECT_EQ(recorder.records().size(), 4u);
+  source->OnStepEnd(0);
+  ASSERT_EQ(recorder.diagnostics().size(), 1u);
+  EXPECT_THAT(recorder.diagnostics()[0].text, HasSubstr("no FLOP rule for mine::op, mine::update:"));
+}
+
 TEST(EstimatorTest, RecordsNothingAfterStop) {
   FakeRecorder recorder;
   const auto source = Make("V100-SXM2-16GB", recorder);

@@ -45,6 +45,8 @@ class Door {
   DOOR(captured)                     \
   DOOR(tell_captured)                \
   DOOR(observe)                      \
+  DOOR(thread_launches)              \
+  DOOR(known)                        \
   DOOR(changed)                      \
   DOOR(say)                          \
   DOOR(tell)
@@ -166,6 +168,14 @@ bool VirtualGpuCaptures() noexcept { return g_capturing() != 0; }
 bool VirtualGpuCaptured() noexcept { return g_captured() != 0; }
 
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept { g_tell_captured(nanoseconds, what); }
+
+const uint64_t* VirtualGpuLaunchesOfThread() noexcept {
+  static constinit uint64_t none = 0;
+  const uint64_t* launches = g_thread_launches();
+  return launches != nullptr ? launches : &none;
+}
+
+bool VirtualGpuKnows(uintptr_t address, size_t bytes) noexcept { return g_known(address, bytes) != 0; }
 
 void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept { g_observe(observer); }
 

@@ -40,7 +40,9 @@ void Work::Record(const Launches& launches) noexcept {
   constexpr uint64_t kBetweenTurns = 1024;
   for (uint64_t i = 0; i < launches.times; ++i) {
     recorder_.Record(launches.record);
-    if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
+    if (i % kBetweenTurns != kBetweenTurns - 1) continue;
+    recorder_.MayWrite();
+    recorder_.WaitForRoom();
   }
 }
 
@@ -78,6 +80,8 @@ void Work::OnReplay(uint64_t what) noexcept {
   t_optimizer_stepped |= IsOptimizer(work);
   for (const Launches& launches : work) Record(launches);
   recorder_.MayWrite();
+  // A graph is launched faster than its launches are written.
+  recorder_.WaitForRoom();
 }
 
 }  // namespace rfinject::estimate

@@ -87,6 +87,11 @@ class LaunchRing {
   // Pushes a step; if it finds no room, the caller must keep it elsewhere.
   PushResult Push(const StepRecord& step) noexcept;
 
+  // Whether three quarters of the ring or more are taken.
+  bool MostIsTaken() const noexcept {
+    return head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_relaxed) >= kUnits / 4 * 3;
+  }
+
   // Counts a launch that found no room for its mark.
   void CountDrop() noexcept {
     // There is one writer, so no read-modify-write instruction is needed.

@@ -106,6 +106,20 @@ TEST_F(TraceRecorderTest, AFullRingDropsAndCounts) {
   EXPECT_THAT(t.steps, SizeIs(1));
 }
 
+TEST_F(TraceRecorderTest, NothingIsLostOfWhatWaitsForRoom) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  constexpr uint64_t kRecords = 300'000;  // a dozen rings
+  for (uint64_t i = 0; i < kRecords; ++i) {
+    r.Record(MakeRecord(kernel, 1));
+    if (i % 100 == 99) r.WaitForRoom();
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_TRUE(t.drops.empty());
+  EXPECT_EQ(t.Launches(), kRecords);
+}
+
 // What another thread recorded before Finish is in the trace, though that thread still lives and its ring is its own.
 TEST_F(TraceRecorderTest, FinishDrainsOtherThreadsRings) {
   Recorder& r = recorder();

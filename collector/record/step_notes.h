@@ -25,10 +25,13 @@ class StepNotes {
   }
   void LeaveOut() noexcept { left_out_.store(true, std::memory_order_relaxed); }
 
+  void NoteFailure() noexcept { failed_.store(true, std::memory_order_relaxed); }
   void NoteCompilation() noexcept { compiled_.store(true, std::memory_order_relaxed); }
 
-  // Whether the step that ends is left out, and whether code was compiled in it. Taking it forgets it.
+  // Whether the step that ends is left out, whether it has failed, and whether code was compiled in it. Taking it
+  // forgets it.
   bool TakeLeftOut() noexcept { return left_out_.exchange(false, std::memory_order_relaxed); }
+  bool TakeFailed() noexcept { return failed_.exchange(false, std::memory_order_relaxed); }
   bool TakeCompiled() noexcept { return compiled_.exchange(false, std::memory_order_relaxed); }
   // Moves everything else into the step that ends.
   void TakeInto(StepRecord* step) noexcept {
@@ -46,7 +49,7 @@ class StepNotes {
   std::atomic<uint32_t> armed_group_{0};                     // 0: no counters were armed
   std::atomic<uint64_t> memory_{0}, memory_peak_{0};         // bytes; 0: unknown
   std::atomic<uint32_t> calls_{0}, kind_{0}, optimizer_{0};  // as in Step
-  std::atomic<bool> left_out_{false}, compiled_{false};
+  std::atomic<bool> left_out_{false}, failed_{false}, compiled_{false};
 };
 
 }  // namespace rfinject

@@ -140,6 +140,20 @@ void TraceRecorder::RecordFirst(const LaunchRecord& record, const RingPosition& 
   rings_.CountRingless();
 }
 
+void TraceRecorder::WaitForRoom() noexcept {
+  if (!rings_.HasThread()) return;
+  constexpr int64_t kMostNs = 1'000'000'000;
+  constexpr timespec kTurn = {.tv_sec = 0, .tv_nsec = 100'000};
+  const LaunchRing& ring = *Rings::RingOfThread();
+  for (int64_t begin = 0; ring.MostIsTaken() && active(); nanosleep(&kTurn, nullptr)) {
+    const int64_t now = MonotonicNs();
+    if (begin == 0) begin = now;
+    if (now - begin > kMostNs) return;
+    writer_.Wake();
+    writer_.MayWrite();
+  }
+}
+
 void TraceRecorder::Add(const LaunchRecord& record) noexcept {
   if (state_.window.end() == 0) return;
   Locked([&](Definitions&, Pending& pending) { pending.Add(record, CurrentStep()); });
@@ -191,10 +205,11 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
   const uint64_t current = CurrentStep();
   const bool in_settings = state_.window.InSettings(current);
   const bool stopped = state_.window.Stopped(current) && in_settings;
-  const bool left_out = notes_.TakeLeftOut(), compiled = notes_.TakeCompiled();
+  const bool left_out = notes_.TakeLeftOut(), failed = notes_.TakeFailed(), compiled = notes_.TakeCompiled();
   step.measured = in_settings && !stopped && !left_out;
-  const bool compiling = step.measured && compiled && state_.window.LeaveOut(current);
-  step.measured = step.measured && !compiling;
+  const bool in_no_sum = step.measured && (failed || compiled) && state_.window.LeaveOut(current);
+  const bool compiling = in_no_sum && !failed;
+  step.measured = step.measured && !in_no_sum;
   FollowRequest(current + 1);
   step.index = state_.progress.NextStep();
   step.samples = samples_in_step;

@@ -57,6 +57,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void ForgetGraph(uint32_t graph) noexcept override;
   void CountDrop(std::string_view what, uint64_t count) noexcept override;
   void MayWrite() noexcept override { writer_.MayWrite(); }
+  void WaitForRoom() noexcept override;
 
   void BeginFirstStep() noexcept override;
   void EndStep(uint64_t samples_in_step) noexcept override;
@@ -71,6 +72,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   }
   void NoteBusy(uint64_t ns) noexcept override { clock_.NoteBusy(ns); }
   void LeaveStepOut() noexcept override { notes_.LeaveOut(); }
+  void NoteFailure() noexcept override { notes_.NoteFailure(); }
   void NoteCompilation() noexcept override { notes_.NoteCompilation(); }
   void NoteEvaluation(uint64_t samples) noexcept override {
     if (InWindow()) state_.progress.BeginBatch(samples);

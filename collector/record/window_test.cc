@@ -117,6 +117,22 @@ TEST_F(TraceRecorderTest, AStepThatCompilesIsInNoSum) {
   EXPECT_EQ(t.run.process().compiling_steps(), 2u);
 }
 
+// Nor are those of a step whose try has failed; nothing says that it compiled.
+TEST_F(TraceRecorderTest, AStepThatFailsIsInNoSum) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  for (uint64_t step = 0; step < 4; ++step) {
+    r.Record(MakeRecord(kernel, uint64_t{1} << (4 * step)));
+    if (step == 1) r.NoteFailure();
+    r.EndStep(8);
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.MeasuredSteps(), 3u);
+  EXPECT_TRUE(t.Total("rf.time").sum == 1u + (1u << 8) + (1u << 12));
+  EXPECT_EQ(t.run.process().compiling_steps(), 0u);
+}
+
 // Five launches in two steps of an estimate, of which the writer sees some before the first one ends. That of the
 // second step takes 100 times as long.
 void TwoSteps(Recorder& r, bool first_compiles) {

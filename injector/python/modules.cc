@@ -5,6 +5,7 @@
 #include <atomic>
 #include <string>
 
+#include "collector/last_words.h"
 #include "injector/python/module_registry.h"
 #include "injector/python/module_steps.h"
 #include "injector/python/ref.h"
@@ -76,15 +77,18 @@ int ActivateWithoutModules(void*) {
       call.layer = entry != nullptr ? entry->layer : 0;
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
-    if (enclosing == nullptr && !replica && registry.HasParameters(call.layer, module)) {
-      const RootModule root{
+    const bool root = enclosing == nullptr && !replica;
+    if (root && !registry.HasParameters(call.layer, module)) {
+      g_called_without_parameters.store(true, std::memory_order_relaxed);
+    } else if (root) {
+      const RootModule called{
           .layer = call.layer,
           .root = registry.RootOf(call.layer),
           .training = registry.IsTraining(module),
           .owned = !modules.steps.roles().IsKnownToTrain(call.layer) && registry.IsOwned(call.layer, module),
           .sequence_first = registry.IsSequenceFirst(call.layer)};
       const uint32_t trained = modules.steps.roles().last_trained();
-      modules.steps.OnRootCall(root, trained != 0 && registry.RootIsInEvalMode(trained), arguments);
+      modules.steps.OnRootCall(called, trained != 0 && registry.RootIsInEvalMode(trained), arguments);
     }
   } catch (::abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs

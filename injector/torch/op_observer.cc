@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collector/compiled_code.h"
+#include "collector/virtual_gpu.h"
 #include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
@@ -27,6 +28,7 @@ struct OpInfo {
   std::string_view fused_backward = {};  // FusedBackwardOf
   uint32_t tangent = 0;                  // Intern()ed: what inside it is a product of its own (TangentProductOf)
   bool copies = false;                   // IsCopy
+  bool takes_sequences = false;          // TakesSequences
 };
 
 struct Frame {
@@ -36,6 +38,8 @@ struct Frame {
   uint32_t outer_op = 0;  // the thread's operator before this one
   uint32_t children = 0;
   bool children_counted = false;
+  // The thread's launches when it began, and those of operators that ran inside.
+  uint64_t launches = 0, launches_inside = 0;
   uint64_t first_node = 0;  // the first autograd node that is born after its start
   bool hides = false;       // what runs inside it is its implementation
   bool forwards = false;    // it only hands its operands on: what runs inside it is all that runs
@@ -52,6 +56,7 @@ struct Ops {
   uint32_t hidden = 0;
   // They are hidden because the outermost of them began outside of the window; a capture may have begun since.
   bool outside = false;
+  const uint64_t* const launches = VirtualGpuLaunchesOfThread();
   std::array<Frame, kMaxOps> frames;
 };
 ThreadBlock<Ops> g_ops;
@@ -80,7 +85,8 @@ bool MakeInfo(const char* name, OpInfo* info) {
            .kind = ClassifyOp(text),
            .fused_backward = FusedBackwardOf(text),
            .tangent = tangent.empty() ? 0 : g.recorder->Intern(tangent),
-           .copies = IsCopy(text)};
+           .copies = IsCopy(text),
+           .takes_sequences = TakesSequences(text)};
   return true;
 }
 
@@ -186,6 +192,7 @@ void ReadInputs(const RecordFunction& record, const OpInfo& info, Operands* inpu
   const size_t wanted = g.input_count(&record);
   try {
     if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, inputs);
+    if (info.takes_sequences) g.reader.ReadNumbers(&VirtualGpuKnows, inputs);
   } catch (...) {  // no memory: not counted, and what it runs inside is looked at
     inputs->Clear();
     inputs->has_wrapper = true;
@@ -232,6 +239,8 @@ void OnStart(const RecordFunction& record) {
   frame.info = info;
   frame.children = 0;
   frame.children_counted = false;
+  frame.launches = *ops->launches;
+  frame.launches_inside = 0;
   frame.hides = frame.forwards = false;
   frame.resume = resume;
   frame.product = 0;
@@ -281,6 +290,9 @@ void OnEnd(const RecordFunction& record) {
     ops->outside = true;
   }
   Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
+  const uint64_t launches = *ops->launches - frame.launches;
+  if (outer != nullptr) outer->launches_inside += frame.info.name != 0 ? launches : frame.launches_inside;
+  const bool launched = static_cast<int64_t>(launches - frame.launches_inside) > 0;
   Frame* product_of = nullptr;
   if (outer != nullptr && outer->hides) {
     // This is a product by a tangent: the operator around it is a kernel of its own, and goes on hiding what else
@@ -288,7 +300,7 @@ void OnEnd(const RecordFunction& record) {
     ops->hidden = 1;
     std::swap(product_of, outer);
   }
-  if (frame.children_counted || frame.forwards || frame.info.name == 0) {
+  if ((frame.children_counted && !launched) || frame.forwards || frame.info.name == 0) {
     if (outer != nullptr) outer->children_counted |= frame.children_counted;
     return;
   }
@@ -297,7 +309,7 @@ void OnEnd(const RecordFunction& record) {
   const auto end = FieldOf<uintptr_t>(record, g.layout.outputs + 8);
   const size_t count = (end - begin) / kValueSize;
   const size_t wanted = g.output_count(&record);
-  if (count < wanted) return;  // it has thrown
+  if (count < wanted) return g.source->OnOpFailed();
   // The outputs refer to tensors behind those of the inputs: one call, one list of tensors.
   const size_t inputs = frame.inputs.arguments.size();
   frame.inputs.has_zeros = false;
@@ -313,12 +325,16 @@ void OnEnd(const RecordFunction& record) {
     return;
   }
   OpCall call = CallOf(g.name(&record), frame.inputs, inputs);
-  if (outer != nullptr) outer->children_counted = true;
-  if (IsResult(frame.product, call)) return;
+  call.children_counted = frame.children_counted;
+  call.launched = launched;
+  const bool is_result = IsResult(frame.product, call);
+  if (outer != nullptr) outer->children_counted |= frame.children_counted || is_result;
+  if (is_result) return;
   if (product_of != nullptr && !call.outputs.empty() && call.outputs[0].kind == Argument::Kind::kTensor) {
     product_of->product = call.tensors[call.outputs[0].first].storage;
   }
-  g.source->OnOp(call, frame.site);
+  const bool counted = g.source->OnOp(call, frame.site);
+  if (outer != nullptr) outer->children_counted |= counted;
   if (!frame.info.fused_backward.empty()) KeepForBackward(frame, inputs);
 }
 

@@ -107,6 +107,20 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
   return view;
 }
 
+void OperandReader::ReadNumbers(bool (*knows)(uintptr_t, size_t), Operands* to) const {
+  constexpr uint64_t kMost = 1 << 14;  // longer ones are no ends of sequences
+  for (TensorView& vector : to->tensors) {
+    if (vector.rank != 1 || vector.dtype != DType::kInt32 || vector.broadcast || vector.offset < 0) continue;
+    if (vector.numel == 0 || vector.numel > kMost || vector.storage == 0) continue;
+    const uintptr_t at = Load<uintptr_t>(vector.storage + tensor_.storage_data) +
+                         static_cast<uint64_t>(vector.offset) * sizeof(int32_t);
+    if (!knows(at, vector.numel * sizeof(int32_t))) continue;
+    vector.first_number = static_cast<uint32_t>(to->ints.size());
+    vector.number_count = static_cast<uint32_t>(vector.numel);
+    for (uint64_t i = 0; i < vector.numel; ++i) to->ints.push_back(Load<int32_t>(at + i * sizeof(int32_t)));
+  }
+}
+
 void OperandReader::ReadList(uintptr_t list, Argument* argument, Operands* to) const {
   if (list == 0) return;
   const auto begin = Load<uintptr_t>(list + value_.list_values);

@@ -51,6 +51,10 @@ class OperandReader {
   // Appends the `count` c10::IValues at `values`. Undefined tensors are kNone. Boolean lists become kIntList.
   void Read(uintptr_t values, size_t count, Operands* to) const;
 
+  // Adds the numbers of vectors of 32-bit integers to `to`, as far as `knows(address, bytes)` says that they lie
+  // there.
+  void ReadNumbers(bool (*knows)(uintptr_t, size_t), Operands* to) const;
+
   // A TensorImpl's view.
   TensorView ReadTensor(uintptr_t tensor, Operands* to) const;
 

@@ -26,6 +26,7 @@ OpKind ClassifyOp(std::string_view name) noexcept {
   return OpKind::kAtomic;
 }
 std::string_view TangentProductOf(std::string_view) noexcept { return {}; }
+bool TakesSequences(std::string_view) noexcept { return false; }
 std::string_view FusedBackwardOf(std::string_view) noexcept { return {}; }
 bool IsCopy(std::string_view name) noexcept { return name == "aten::copy_"; }
 

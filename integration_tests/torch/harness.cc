@@ -135,14 +135,15 @@ std::string Describe(const Site& site) {
 class TestSource final : public Source {
  public:
   bool wants_ops() const noexcept override { return true; }
-  void OnOp(const OpCall& call, const Site& site) noexcept override {
-    if (quiet) return;
+  bool OnOp(const OpCall& call, const Site& site) noexcept override {
+    if (quiet) return true;
     std::string line = std::string(call.name) + "|" + Describe(site) + "|";
     for (const Argument& argument : call.inputs) line += Describe(call, argument) + ";";
     line += '|';
     for (const Argument& argument : call.outputs) line += Describe(call, argument) + ";";
     std::lock_guard lock(mutex_);
     lines_ += line + "\n";
+    return true;
   }
   std::string Take() {
     std::lock_guard lock(mutex_);

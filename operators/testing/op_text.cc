@@ -56,6 +56,13 @@ void OpText::ParseTensor(const std::string& token) {
       at += 2;
       continue;
     }
+    if (mark == '=') {
+      const std::vector<int64_t> numbers = Numbers(token.substr(at + 1));
+      tensor.first_number = static_cast<uint32_t>(ints_.size());
+      tensor.number_count = static_cast<uint32_t>(numbers.size());
+      ints_.insert(ints_.end(), numbers.begin(), numbers.end());
+      break;
+    }
     size_t used = 0;
     const uint64_t number = std::stoull(token.substr(at + 1), &used);
     at += 1 + used;

@@ -8,9 +8,9 @@
 // A token is one argument: a tensor TYPE[SHAPE] with optionally @STORAGE, +OFFSET (elements; +? unknown) and
 // /DISTINCT (elements in memory, of a broadcast tensor), the type with its memory format where that is to be known
 // (f32:nhwc, f32:nchw), and *NUMBERS for a sparse tensor that holds as many (its indices are of 64 bits, one for each
-// dimension); { and } around the tensors of a list; i5 an integer, d0.5 a
-// double, b1 a boolean, I3,3 a list of integers (I alone: empty), _ an undefined tensor or None, ? anything else.
-// Tensors without a storage get one of their own each.
+// dimension), and last =N,N,… the numbers of a vector where they are to be known; { and } around the tensors of a
+// list; i5 an integer, d0.5 a double, b1 a boolean, I3,3 a list of integers (I alone: empty), _ an undefined tensor
+// or None, ? anything else. Tensors without a storage get one of their own each.
 #ifndef RFINJECT_OPERATORS_TESTING_OP_TEXT_H_
 #define RFINJECT_OPERATORS_TESTING_OP_TEXT_H_
 

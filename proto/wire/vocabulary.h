@@ -29,14 +29,15 @@ enum class Precision : uint8_t {
   kBf16Tensor = 5,
   kFp8Tensor = 6,
   kFp64Tensor = 7,
+  kInt8Tensor = 8,  // operations on integers, counted as FLOP are
 };
-inline constexpr size_t kPrecisionCount = 8;
+inline constexpr size_t kPrecisionCount = 9;
 // The precisions as they are written in the names of columns and metrics ("flop_tf32_tc", "rf.flop.tf32_tc").
 inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionNames = {
-    "fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc"};
+    "fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc", "int8_tc"};
 // The precisions as they are written in sentences.
 inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionTitles = {
-    "FP64", "FP32", "FP16", "TF32 tensor", "FP16 tensor", "BF16 tensor", "FP8 tensor", "FP64 tensor"};
+    "FP64", "FP32", "FP16", "TF32 tensor", "FP16 tensor", "BF16 tensor", "FP8 tensor", "FP64 tensor", "INT8 tensor"};
 
 // Run.collector of the estimator where the program ran on a virtual GPU.
 inline constexpr std::string_view kVirtualGpuCollector = "virtual-gpu";
@@ -51,8 +52,8 @@ inline constexpr std::string_view kMetricDramBytes = "rf.dram_bytes";           
 inline constexpr std::string_view kMetricCompulsoryBytes = "rf.compulsory_bytes";  // byte, each operand once
 // Executed FLOP by precision and path, "rf.flop.<kPrecisionNames>".
 inline constexpr std::array<std::string_view, kPrecisionCount> kMetricFlop = {
-    "rf.flop.fp64",    "rf.flop.fp32",    "rf.flop.fp16",   "rf.flop.tf32_tc",
-    "rf.flop.fp16_tc", "rf.flop.bf16_tc", "rf.flop.fp8_tc", "rf.flop.fp64_tc"};
+    "rf.flop.fp64",    "rf.flop.fp32",   "rf.flop.fp16",    "rf.flop.tf32_tc", "rf.flop.fp16_tc",
+    "rf.flop.bf16_tc", "rf.flop.fp8_tc", "rf.flop.fp64_tc", "rf.flop.int8_tc"};
 
 // Of estimates on a virtual GPU: bytes that leave the GPU, in one direction.
 inline constexpr std::string_view kMetricPcieBytes = "rf.pcie_bytes";

@@ -119,6 +119,7 @@ namespace quantity_table {
 struct FlopColumn {
   std::string_view name, title;
 };
+// Operations on integers have no column of their own: they are in `flop`, and in the view by precision.
 inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "FLOP in FP64"},
                                                                 {"flop_fp32", "FLOP in FP32"},
                                                                 {"flop_fp16", "FLOP in FP16"},
@@ -126,7 +127,8 @@ inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "F
                                                                 {"flop_fp16_tc", "FLOP in FP16 tensor"},
                                                                 {"flop_bf16_tc", "FLOP in BF16 tensor"},
                                                                 {"flop_fp8_tc", "FLOP in FP8 tensor"},
-                                                                {"flop_fp64_tc", "FLOP in FP64 tensor"}});
+                                                                {"flop_fp64_tc", "FLOP in FP64 tensor"},
+                                                                {"", ""}});
 static_assert(kFlopColumns.size() == kPrecisionCount);
 
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({

@@ -62,6 +62,7 @@ void AddPeak(const Machine& machine, Precision precision, bool legacy, RoofKind 
   roof.bytes_per_s = bytes_per_s;
   roof.legacy_path = legacy;
   roof.used = UsesRoof(total, roof);
+  if (precision == Precision::kInt8Tensor && !roof.used) return;  // few programs multiply integers
   roofs->push_back(std::move(roof));
 }
 
