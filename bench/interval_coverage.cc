@@ -68,7 +68,7 @@ void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
   const cli::Run& only = run.profile.runs.begin()->second;
   const Report layers = cli::FoldRun(run.profile, only, cli::Machine{}, {.by = By::kLayer});
   // What the report says it is of: ordinary steps, or all.
-  const bool ordinary = layers.slow.steps.count > 0 || layers.slow.set_aside > 0;
+  const bool ordinary = layers.slow.steps > 0 || layers.slow.set_aside > 0;
   std::array<std::map<std::string, Truth>, 4> truths;
   for (const TrueKey& key : run.keys) {
     const std::string layer = key.layer == 0 ? "" : "layer" + std::to_string(key.layer - 1);
