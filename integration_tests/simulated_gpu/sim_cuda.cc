@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -52,7 +53,7 @@ const void* NewNode(const void* graph, const SimNode& node, const void* original
 }
 
 void Capture(const SimLaunch& launch) {
-  if (g_capture == nullptr || (launch.kernel == nullptr && launch.transfer_ns == 0)) return;
+  if (g_capture == nullptr || launch.graph != nullptr) return;
   SimNode node = {launch.kernel, launch.transfer_ns, nullptr, {}, {}};
   memcpy(node.grid, launch.grid, sizeof node.grid);
   memcpy(node.block, launch.block, sizeof node.block);
@@ -67,14 +68,22 @@ constexpr int kDevices = 2;
 CUctx_st g_primary[kDevices] = {{0, true}, {1, true}};
 thread_local std::vector<CUcontext> t_stack;  // below the current one
 
-CUresult Launch(SimLaunch launch, const char* function) {
+void WaitUntil(uint64_t then) {
+  sim_wait_until(then);
+  sim_settle();
+}
+
+// A call of `function`, which then waits, if it does.
+CUresult Launch(SimLaunch launch, const char* function, const std::function<void()>& wait = nullptr) {
   if (t_context == nullptr || !t_context->alive) return CUDA_ERROR_INVALID_CONTEXT;
   launch.context = t_context;
   launch.function_name = function;
   uint64_t data = 0;
   sim_call_enter(&launch, &data);
   const CUresult result = static_cast<CUresult>(sim_take_failure(function));
-  if (result == CUDA_SUCCESS) g_captured ? Capture(launch) : sim_call_run(&launch);
+  const bool works = launch.kernel != nullptr || launch.graph != nullptr || launch.transfer_ns != 0;
+  if (result == CUDA_SUCCESS && works) g_captured ? Capture(launch) : sim_call_run(&launch);
+  if (result == CUDA_SUCCESS && wait) wait();
   sim_call_exit(&launch, &data, result);
   return result;
 }
@@ -189,7 +198,9 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
   }
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize;
-  if (t_context != nullptr && t_context->alive) return Launch(launch, "cuCtxSynchronize");
+  if (t_context != nullptr && t_context->alive) {
+    return Launch(launch, "cuCtxSynchronize", [] { WaitUntil(sim_idle_at(t_context)); });
+  }
   return static_cast<CUresult>(sim_take_failure("cuCtxSynchronize"));
 }
 CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
@@ -197,7 +208,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize;
   launch.params = &params;
-  return Launch(launch, "cuStreamSynchronize");
+  return Launch(launch, "cuStreamSynchronize", [stream] { WaitUntil(sim_stream_idle_at(t_context, stream)); });
 }
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
   *context = t_context = new CUctx_st{device, true};

@@ -173,7 +173,7 @@ std::unique_ptr<Kernel> MakeKernel(const rfinject_virtual_launch& launch, uint64
                        SimMetric{"lts__t_bytes.sum", noisy(bytes * 2, 2)},
                        SimMetric{recipe.counter, flop / recipe.flop_per_count}};
     variant.kernel = {launch.name, static_cast<uint64_t>(noisy(ns, 3)), variant.metrics.data(),
-                      variant.metrics.size()};
+                      variant.metrics.size(), nullptr};
   }
   return made;
 }
@@ -246,6 +246,8 @@ void OnKernel(const rfinject_virtual_launch* launch) {
   memcpy(ours.block, launch->block, sizeof ours.block);
   ours.dynamic_shared_bytes = launch->shared_bytes;
   sim_call_run(&ours);
+  // The driver does not tell when the program waits, so each launch comes when the kernel before it has ended.
+  sim_spend(kernel->ns);
 }
 
 void OnExit(const rfinject_virtual_call* call, int result) {
