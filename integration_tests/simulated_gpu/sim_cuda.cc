@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "integration_tests/simulated_gpu/simulator.h"
@@ -68,11 +69,6 @@ constexpr int kDevices = 2;
 CUctx_st g_primary[kDevices] = {{0, true}, {1, true}};
 thread_local std::vector<CUcontext> t_stack;  // below the current one
 
-void WaitUntil(uint64_t then) {
-  sim_wait_until(then);
-  sim_settle();
-}
-
 // A call of `function`, which then waits, if it does.
 CUresult Launch(SimLaunch launch, const char* function, const std::function<void()>& wait = nullptr) {
   if (t_context == nullptr || !t_context->alive) return CUDA_ERROR_INVALID_CONTEXT;
@@ -88,6 +84,12 @@ CUresult Launch(SimLaunch launch, const char* function, const std::function<void
   return result;
 }
 
+thread_local const SimKernel* t_launch_as = nullptr;
+const SimKernel* KernelOf(CUfunction function) {
+  const SimKernel* instead = std::exchange(t_launch_as, nullptr);
+  return instead != nullptr ? instead : reinterpret_cast<const SimKernel*>(function);
+}
+
 int IsCurrent(CUcontext context) { return t_context == context; }
 int DeviceOf(CUcontext context) { return context->device; }
 constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf};
@@ -96,6 +98,8 @@ constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf};
 }  // namespace
 
 extern "C" {
+
+void sim_launch_as(const SimKernel* kernel) { t_launch_as = kernel; }
 
 CUresult CUDAAPI cuInit(unsigned int) {
   static bool initialised = false;
@@ -199,7 +203,7 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize;
   if (t_context != nullptr && t_context->alive) {
-    return Launch(launch, "cuCtxSynchronize", [] { WaitUntil(sim_idle_at(t_context)); });
+    return Launch(launch, "cuCtxSynchronize", [] { sim_wait_until(sim_idle_at(t_context)); });
   }
   return static_cast<CUresult>(sim_take_failure("cuCtxSynchronize"));
 }
@@ -208,7 +212,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize;
   launch.params = &params;
-  return Launch(launch, "cuStreamSynchronize", [stream] { WaitUntil(sim_stream_idle_at(t_context, stream)); });
+  return Launch(launch, "cuStreamSynchronize", [stream] { sim_wait_until(sim_stream_idle_at(t_context, stream)); });
 }
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
   *context = t_context = new CUctx_st{device, true};
@@ -283,7 +287,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, 
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
   launch.params = &params;
-  launch.kernel = reinterpret_cast<const SimKernel*>(f);
+  launch.kernel = KernelOf(f);
   launch.stream = stream;
   uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
   memcpy(launch.grid, grid, sizeof grid);
@@ -297,7 +301,7 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, vo
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx;
   launch.params = &params;
-  launch.kernel = reinterpret_cast<const SimKernel*>(f);
+  launch.kernel = KernelOf(f);
   launch.stream = config->hStream;
   uint32_t grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
   uint32_t block[3] = {config->blockDimX, config->blockDimY, config->blockDimZ};

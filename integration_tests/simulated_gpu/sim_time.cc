@@ -5,13 +5,16 @@
 // that waits knows until when.
 #include "integration_tests/simulated_gpu/sim_time.h"
 
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,39 +22,47 @@ namespace {
 
 // README.md of the recording: the host runs 1,024 launches ahead, and then waits.
 constexpr size_t kQueue = 1024;
-constexpr uint64_t kVirtualStart = 1'700'000'000'000'000'000;
+constexpr int64_t kVirtualStart = 1'700'000'000'000'000'000;
 // pm/ranges.txt: 9.5 ms of the host for 377 launches.
 constexpr uint64_t kLaunchNs = 25'000;
-// A thread in real time sleeps when it is this far ahead, and wakes up late by less than that.
-constexpr int64_t kMostAhead = 1'000'000;
-constexpr int64_t kSpin = 60'000;
+constexpr int64_t kMostAhead = 1'000'000;  // of the machine, before a thread sleeps
 constexpr size_t kManyKernels = 4096;
 
-std::atomic<bool> g_real{false}, g_costs{true};
-std::atomic<uint64_t> g_virtual{kVirtualStart};
-thread_local int64_t t_ahead = 0;  // of the machine's clock, in real time; below 0: it has slept for too long
-
+// By the kernel's own functions, because a program may give its collector this clock in the place of the machine's.
 int64_t Clock(clockid_t clock) {
   timespec now{};
-  clock_gettime(clock, &now);
+  syscall(SYS_clock_gettime, clock, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
-// As CUPTI's clock, but never set back.
-int64_t Machine() {
-  static const int64_t offset = Clock(CLOCK_REALTIME) - Clock(CLOCK_MONOTONIC);
-  return Clock(CLOCK_MONOTONIC) + offset;
-}
-void Sleep(int64_t ns) {
-  const timespec time = {ns / 1'000'000'000, ns % 1'000'000'000};
-  nanosleep(&time, nullptr);
-}
-// Lets the machine come up to this thread.
-void CatchUp() {
-  const int64_t then = Machine() + t_ahead;
-  if (t_ahead > kSpin) Sleep(t_ahead - kSpin);
-  while (Machine() < then) {
+
+std::atomic<bool> g_real{false}, g_costs{true};
+std::atomic<int64_t> g_offset{0};               // of the machine's monotonic clock to ours, in real time
+std::atomic<int64_t> g_program{kVirtualStart};  // how far the threads that launch have come
+thread_local int64_t t_time = 0;                // of this thread; in real time without its processor time
+thread_local bool t_launches = false;
+
+// What this thread has computed.
+int64_t Computed() { return g_real ? Clock(CLOCK_THREAD_CPUTIME_ID) : 0; }
+
+void SetTime(int64_t time) {
+  t_time = time - Computed();
+  if (!t_launches) return;
+  for (int64_t program = g_program; program < time && !g_program.compare_exchange_weak(program, time);) {
   }
-  t_ahead = std::max(then - Machine(), -kMostAhead);
+}
+int64_t Time() {
+  const int64_t time = std::max(t_time + Computed(), g_program.load());
+  SetTime(time);
+  return time;
+}
+// In real time a thread sleeps until the machine has come up to it. How late it wakes up is not counted.
+void GoOnAt(int64_t time) {
+  SetTime(time);
+  const int64_t ahead = g_real ? time - g_offset - Clock(CLOCK_MONOTONIC) : 0;
+  if (ahead <= kMostAhead) return;
+  const timespec sleep = {ahead / 1'000'000'000, ahead % 1'000'000'000};
+  syscall(SYS_nanosleep, &sleep, nullptr);
+  SetTime(time);
 }
 
 // A kernel that waits for one that was not launched yet.
@@ -144,33 +155,27 @@ void CheckNothingHangs(CUcontext context, const CUstream* stream) {
   Tell(released);
 }
 
-void WaitForRoom(CUcontext context) {
-  for (;;) {
-    const uint64_t now = sim_now();
-    uint64_t room_at = 0;
-    {
-      std::lock_guard lock(TheGpu().mutex);
-      std::deque<uint64_t>& starts = ContextOf(context).starts;
-      while (!starts.empty() && starts.front() <= now) starts.pop_front();
-      if (starts.size() < kQueue) return;
-      room_at = starts.front();
-    }
-    sim_wait_until(room_at);
-  }
+// When there is room in the context's queue.
+uint64_t RoomAt(CUcontext context) {
+  const uint64_t now = sim_now();
+  std::lock_guard lock(TheGpu().mutex);
+  std::deque<uint64_t>& starts = ContextOf(context).starts;
+  while (!starts.empty() && starts.front() <= now) starts.pop_front();
+  return starts.size() < kQueue ? now : starts[starts.size() - kQueue];
 }
 
 }  // namespace
 
 void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
                  const std::function<void(const SimLaunch&, const SimSpan*)>& run) {
-  if (g_costs) sim_spend(kLaunchNs);
+  t_launches = true;
+  const uint64_t begin_at = sim_now();
   CheckNothingHangs(launch.context, &launch.stream);
-  WaitForRoom(launch.context);
+  const uint64_t now = std::max(begin_at + (g_costs ? kLaunchNs : 0), RoomAt(launch.context));
   const SimSlow slow = begin();
   const auto longer = [slow](const SimKernel& kernel) { return kernel.ns * slow.times + slow.ns; };
   std::vector<SimSpan> spans;
   Released released;
-  const uint64_t now = sim_now();
   {
     std::lock_guard lock(TheGpu().mutex);
     Context& context = ContextOf(launch.context);
@@ -178,7 +183,7 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
     context.starts.push_back(start);
     if (launch.kernel != nullptr && launch.kernel->waits_for != nullptr) {
       context.held.push_back({launch, start, run});
-      return;
+      return GoOnAt(static_cast<int64_t>(now));
     }
     const auto add = [&](const SimKernel* kernel, uint64_t transfer_ns) {
       const SimSpan span = {start, start + (kernel != nullptr ? longer(*kernel) : transfer_ns)};
@@ -193,6 +198,7 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
       add(launch.graph->nodes[i].kernel, launch.graph->nodes[i].transfer_ns);
     }
   }
+  GoOnAt(static_cast<int64_t>(now));  // and what this simulation has computed is not counted
   run(launch, spans.data());
   Tell(released);
 }
@@ -200,38 +206,17 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
 extern "C" {
 
 void sim_set_time(int real, int costs) {
+  g_offset = Clock(CLOCK_REALTIME) - Clock(CLOCK_MONOTONIC);
   g_real = real != 0;
   g_costs = costs != 0;
+  if (real != 0) g_program = Clock(CLOCK_REALTIME);
+  SetTime(g_program);
 }
 int sim_costs(void) { return g_costs ? 1 : 0; }
 
-uint64_t sim_now(void) {
-  if (!g_real) return g_virtual;
-  return static_cast<uint64_t>(Machine() + std::max(t_ahead, int64_t{0}));
-}
-
-void sim_spend(uint64_t ns) {
-  if (!g_real) {
-    g_virtual += ns;
-    return;
-  }
-  t_ahead += static_cast<int64_t>(ns);
-  if (t_ahead > kMostAhead) CatchUp();
-}
-
-void sim_wait_until(uint64_t then) {
-  if (!g_real) {
-    for (uint64_t now = g_virtual; now < then && !g_virtual.compare_exchange_weak(now, then);) {
-    }
-    return;
-  }
-  t_ahead = std::max(t_ahead, static_cast<int64_t>(then) - Machine());
-  if (t_ahead > kMostAhead) CatchUp();
-}
-
-void sim_settle(void) {
-  if (g_real && t_ahead > 0) CatchUp();
-}
+uint64_t sim_now(void) { return static_cast<uint64_t>(Time()); }
+void sim_spend(uint64_t ns) { GoOnAt(Time() + static_cast<int64_t>(ns)); }
+void sim_wait_until(uint64_t then) { GoOnAt(std::max(Time(), static_cast<int64_t>(then))); }
 
 void sim_barrier(CUcontext context, uint64_t ns) {
   CheckNothingHangs(context, nullptr);

@@ -36,6 +36,10 @@ struct SimSlow {
   uint64_t times, ns;
 };
 
+// The next kernel that this thread launches does what `kernel` does, whatever its CUfunction is, so that launches of
+// one function may differ. Of the simulated libcuda.so.1.
+void sim_launch_as(const SimKernel* kernel);
+
 // What a node of a CUDA graph runs: a kernel, or a copy.
 struct SimNode {
   const SimKernel* kernel;  // null: a copy
@@ -142,18 +146,17 @@ void sim_set_callback(void* callback);
 int sim_is_current(CUcontext context);
 int sim_device_of(CUcontext context);
 
-// --- Time. Host and GPU have one clock, in ns since 1970. Virtual time passes by what calls and waits take, and by
-// nothing else, so that a test is exact and never waits. Real time is the machine's: a thread sleeps for what a call
-// takes. With costs, calls take as long as on the recorded GPU (sim_costs.h); without, nothing. At first: virtual,
-// with.
+// --- Time. Host and GPU have one clock, in ns since 1970. Each thread has come to a moment of it, and none is behind
+// those that launch: what a thread of the collector's waits for does not hold the program up. In virtual time a
+// thread goes on by what its calls take and what it waits for, and by nothing else, so that a test is exact and never
+// waits. In real time what it computes is added, and it sleeps as long as it is ahead of the machine; what else the
+// machine does is not counted. With costs, calls take as long as on the recorded GPU (sim_costs.h); without, nothing.
+// At first: virtual, with costs.
 void sim_set_time(int real, int costs);
 int sim_costs(void);
-uint64_t sim_now(void);
-// The calling thread is busy for so long, or waits until then. In real time it may be up to a millisecond ahead of
-// the machine, which saves as many sleeps; sim_settle waits for the machine.
-void sim_spend(uint64_t ns);
-void sim_wait_until(uint64_t then);
-void sim_settle(void);
+uint64_t sim_now(void);              // where the calling thread has come to
+void sim_spend(uint64_t ns);         // it is busy for so long
+void sim_wait_until(uint64_t then);  // it waits
 
 // --- The GPU (sim_time.cc). What is launched is queued, 1,024 launches a context; a stream's work is done in order,
 // and that of several at once.
