@@ -116,6 +116,7 @@ std::map<std::string, std::vector<double>> RangeSession::Values() {
 
 int SamplingSession::Enable() {
   RFINJECT_PARAMS(CUpti_PmSampling_Enable, enable);
+  enable.deviceIndex = device_;
   const int result = api_.cuptiPmSamplingEnable(&enable);
   object_ = enable.pPmSamplingObject;
   return result;

@@ -45,7 +45,8 @@ struct SampleOf {
 
 class SamplingSession {
  public:
-  SamplingSession(const cupti::Api& api, cupti::MetricHost& host) : api_(api), host_(host) {}
+  SamplingSession(const cupti::Api& api, cupti::MetricHost& host, size_t device = 0)
+      : api_(api), host_(host), device_(device) {}
   int Enable();
   int Configure(std::vector<std::string> metrics, uint64_t interval, uint32_t samples, size_t hardware_bytes);
   int Start();
@@ -63,6 +64,7 @@ class SamplingSession {
  private:
   const cupti::Api& api_;
   cupti::MetricHost& host_;
+  const size_t device_;
   CUpti_PmSampling_Object* object_ = nullptr;
   std::vector<std::string> metrics_;
   std::vector<uint8_t> config_, image_;
