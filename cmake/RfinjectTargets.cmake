@@ -81,6 +81,16 @@ function(rfinject_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${RFINJECT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
+# Most of the injected library runs once a process or once a second, and is compiled for size: every process that is
+# preloaded maps it. HOT names the target's files that run at each call of a module, operator or launch.
+function(rfinject_small target)
+  cmake_parse_arguments(arg "" "" "HOT" ${ARGN})
+  if(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo)
+    target_compile_options(${target} PRIVATE -Os)
+    set_source_files_properties(${arg_HOT} PROPERTIES COMPILE_OPTIONS -O2)
+  endif()
+endfunction()
+
 # rfinject_test(NAME [ISOLATED [TOGETHER SUITE…]] [SINGLE_THREAD] SOURCES… LIBRARIES …): a GoogleTest program beside the code that it tests;
 # the target PART_tests builds all of a part (cli_tests). One process runs all of its tests.
 #   ISOLATED       one process a test: for tests that leave something behind in their process (an environment variable, a

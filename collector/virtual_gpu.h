@@ -42,16 +42,8 @@ bool VirtualGpuCaptured() noexcept;
 // Tells the same of captured work; `what`, which is not 0, names it to the observer's `replay`.
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept;
 
-// What is known of the values in its memory (virtual_gpu/virtual_gpu.h says more of each). Kernels that this thread
-// has launched or captured, kept there as long as the thread lives:
-const uint64_t* VirtualGpuLaunchesOfThread() noexcept;
-// Whether all of these bytes hold what a GPU would have there.
-bool VirtualGpuKnows(uintptr_t address, size_t bytes) noexcept;
-// The bytes were computed there, from known values or from others; or a kernel would have changed them.
-void TellVirtualGpuComputed(uintptr_t address, size_t bytes, bool known) noexcept;
+// A kernel that was not computed would have changed these bytes of its memory.
 void TellVirtualGpuChanged(uintptr_t address, size_t bytes) noexcept;
-// What this thread's operator is to read of its kernels' results, until it is called again with null.
-void AnswerFromVirtualGpu(const int64_t* value) noexcept;
 
 // Writes a line on standard error, once for each text, unless the user wants none.
 void SayOfVirtualGpu(const char* text) noexcept;

@@ -1,10 +1,11 @@
 """Checks what librfinject.so shows to the process that it is loaded into.
 
-    check_exports.py LIBRARY EXPORTS_MAP
+    check_exports.py LIBRARY EXPORTS_MAP [--any-size]
 
 It exports the list in exports.map and nothing else, needs only libc's own libraries, asks for no symbol of a glibc
 newer than 2.28, has no text relocations, no unique symbols (they would bind across copies of the C++ runtime), and no
-initialiser that runs in every process but its one constructor. Exit code 1 names what is wrong.
+initialiser that runs in every process but its one constructor. It calls no kernel of torch's, and is small where it
+was compiled as it is shipped. Exit code 1 names what is wrong.
 """
 
 import re
@@ -17,6 +18,10 @@ ALLOWED_NEEDED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld
 # These are frame_dummy and Load(), libstdc++'s memory for exceptions, and its error categories. Any other is a
 # mistake.
 MAX_INITIALISERS = 4
+# Of the file's code and data, which each process that is preloaded maps.
+MAX_BYTES = 1_240_000
+# A kernel is found by this function of torch's. What computes values is virtual_gpu/values, in a library of its own.
+FINDS_KERNELS = b"getKernelForDispatchKey"
 
 
 def run(*command):
@@ -60,7 +65,13 @@ def foreign_needs(library):
     return ["%s: %s" % (library, problem) for problem in found]
 
 
-def problems(library, exports_map):
+def loaded_bytes(library):
+    """How much of the file is mapped: the FileSiz of its segments."""
+    segments = [line.split() for line in run("readelf", "-lW", str(library)).splitlines()]
+    return sum(int(segment[4], 16) for segment in segments if segment[:1] == ["LOAD"])
+
+
+def problems(library, exports_map, any_size=False):
     """What is wrong with librfinject.so, one line each."""
     problems = []
     symbols = dynamic_symbols(library)
@@ -86,11 +97,17 @@ def problems(library, exports_map):
     size = re.search(r"\(INIT_ARRAYSZ\)\s+(\d+)", dynamic)
     if size and int(size.group(1)) // 8 > MAX_INITIALISERS:
         problems.append("%d initialisers, at most %d are known" % (int(size.group(1)) // 8, MAX_INITIALISERS))
+    size = loaded_bytes(library)
+    if size > MAX_BYTES and not any_size:
+        problems.append("has %d bytes of code and data, more than %d" % (size, MAX_BYTES))
+    with open(str(library), "rb") as file:
+        if FINDS_KERNELS in file.read():
+            problems.append("looks for kernels of torch's")
     return ["%s: %s" % (library, problem) for problem in problems]
 
 
-def main(library, exports_map):
-    found = problems(library, exports_map)
+def main(library, exports_map, *options):
+    found = problems(library, exports_map, "--any-size" in options)
     for problem in found:
         print(problem, file=sys.stderr)
     return 1 if found else 0

@@ -26,6 +26,13 @@ RULES = {
     "collector/record": ["collector", "proto/wire"],
     # Others may include one header of the virtual GPU only, its interface, which is C without CUDA.
     "virtual_gpu": [],
+    # What computes values reads torch's objects with what the injector reads them with. The injector knows its one
+    # function, and nothing in librfinject.so calls a kernel of torch's.
+    "virtual_gpu/values": ["virtual_gpu/virtual_gpu.h", "injector/foreign_exceptions.h", "injector/thread_block.h",
+                           "injector/torch/abi.h", "injector/torch/layouts.h", "injector/torch/name_cache.h",
+                           "injector/torch/operands.h", "injector/torch/operator_calls.h",
+                           "injector/torch/sparse_layout.h", "injector/torch/symbols.h",
+                           "injector/torch/torch_string.h"],
     "compat": [],
     "collector/arming": [],
     "collector/cupti": ["collector", "collector/arming", "proto/wire", "gpus"],
@@ -34,7 +41,8 @@ RULES = {
     # What these folders ask of one another is declared in injector/training.h; the files of injector/ wire them.
     "injector/python": ["injector", "collector", "operators/fx_nodes.h", "operators/generated_code.h",
                         "operators/op_call.h"],
-    "injector/torch": ["injector", "injector/native", "collector", "operators/op_call.h"],
+    "injector/torch": ["injector", "injector/native", "collector", "operators/op_call.h",
+                       "virtual_gpu/values/values.h"],
     "injector/native": ["injector", "collector"],
     "cli": ["proto", "gpus"],
     "cli/import": ["cli/profile", "cli/model", "gpus", "operators", "proto/wire"],

@@ -91,7 +91,8 @@ def as_dict(message):
             convert = as_dict
         else:
             convert = _same
-        repeated = field.label == field.LABEL_REPEATED
+        # protobuf 7 has no label any more, and protobuf before 6.31 no is_repeated.
+        repeated = field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
         out[field.name] = [convert(one) for one in value] if repeated else convert(value)
     return out
 

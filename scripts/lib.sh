@@ -57,6 +57,10 @@ find_cuda_headers() {
   return 1
 }
 
+# Where the headers of the virtual GPU's runtimes are that scripts/setup fetched (virtual_gpu/CMakeLists.txt looks there).
+virtual_gpu_headers_recipe=$root/third_party_notes/virtual_gpu_headers.txt
+virtual_gpu_headers_cache() { printf '%s/virtual-gpu-headers-%s\n' "$cache" "$(hash_of "$virtual_gpu_headers_recipe")"; }
+
 # Where the libunwind is that scripts/setup built (cmake/RfinjectLibunwind.cmake looks in the same place).
 libunwind_recipe=$root/third_party_notes/libunwind.txt
 libunwind_cache() { printf '%s/libunwind-%s\n' "$cache" "$(hash_of "$libunwind_recipe")"; }

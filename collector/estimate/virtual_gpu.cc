@@ -45,11 +45,7 @@ class Door {
   DOOR(captured)                     \
   DOOR(tell_captured)                \
   DOOR(observe)                      \
-  DOOR(thread_launches)              \
-  DOOR(known)                        \
-  DOOR(computed)                     \
   DOOR(changed)                      \
-  DOOR(answer)                       \
   DOOR(say)                          \
   DOOR(tell)
 #define RFINJECT_DEFINE(name) \
@@ -124,7 +120,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   board->computes = settings.values == "all" ? 1 : 0;
 
   const std::string path = VirtualGpuFolder() + "/librfinject_virtual_gpu.so";
-  if (!Exists(path)) return "this build of rfinject has none";
+  if (!Exists(path)) return "this build of rfinject has none, for want of CUDA's headers; scripts/setup fetches them";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return dlerror();
   using Enter = const char* (*)(const char*, const rfinject_virtual_board*);
@@ -173,21 +169,7 @@ void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept { g_te
 
 void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept { g_observe(observer); }
 
-const uint64_t* VirtualGpuLaunchesOfThread() noexcept {
-  static constinit uint64_t none = 0;
-  const uint64_t* launches = g_thread_launches();
-  return launches != nullptr ? launches : &none;
-}
-
-bool VirtualGpuKnows(uintptr_t address, size_t bytes) noexcept { return g_known(address, bytes) != 0; }
-
-void TellVirtualGpuComputed(uintptr_t address, size_t bytes, bool known) noexcept {
-  g_computed(address, bytes, known ? 1 : 0);
-}
-
 void TellVirtualGpuChanged(uintptr_t address, size_t bytes) noexcept { g_changed(address, bytes); }
-
-void AnswerFromVirtualGpu(const int64_t* value) noexcept { g_answer(value); }
 
 void SayOfVirtualGpu(const char* text) noexcept { g_say(text); }
 

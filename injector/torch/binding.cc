@@ -1,5 +1,7 @@
 #include "injector/torch/binding.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
 
 #include "collector/program_profiler.h"
@@ -13,10 +15,11 @@
 #include "injector/torch/calibration.h"
 #include "injector/torch/native_observer.h"
 #include "injector/torch/op_observer.h"
+#include "injector/torch/operator_calls.h"
 #include "injector/torch/scopes.h"
 #include "injector/torch/symbols.h"
-#include "injector/torch/values.h"
 #include "injector/training.h"
+#include "virtual_gpu/values/values.h"
 
 namespace rfinject {
 namespace {
@@ -43,7 +46,12 @@ void ComputeWantedValues(const TorchSymbols& symbols, const TorchLayouts& layout
   const std::string& values = GetSettings().values;
   if (values == "none") return;
   const bool every = values == "all";
-  const char* const why = ComputeValues(symbols, layouts, every);
+  void* const library =
+      dlopen((VirtualGpuFolder() + "/librfinject_values.so").c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  const auto compute = reinterpret_cast<decltype(&rfinject_virtual_gpu_compute_values)>(
+      library != nullptr ? dlsym(library, "rfinject_virtual_gpu_compute_values") : nullptr);
+  const char* const why = compute != nullptr ? compute(symbols, layouts, every, ListenToOperators)
+                                             : "librfinject_values.so cannot be opened";
   if (why == nullptr) return;
   const std::string line =
       std::string("no ") + (every ? "" : "small ") + "tensors are computed on the virtual GPU: " + why;

@@ -14,12 +14,12 @@ namespace {
 using abi::NoContext;
 using abi::RecordFunction;
 
-struct Thread {
+struct NativeThread {
   uint32_t depth;  // operators that run, one inside the other
   bool optimizer_ran;
   NativePlace place;  // of the outermost
 };
-__attribute__((tls_model("initial-exec"))) constinit thread_local Thread t_thread{};
+__attribute__((tls_model("initial-exec"))) constinit thread_local NativeThread t_native{};
 
 Recorder* g_recorder = nullptr;
 void (*g_on_training)() = nullptr;
@@ -84,7 +84,7 @@ bool NoteOperator(const NativePlace& place) noexcept {
 }
 
 NoContext OnNativeStart(const RecordFunction&) {
-  Thread& thread = t_thread;
+  NativeThread& thread = t_native;
   if (thread.depth++ != 0) return {};
   // In the backward the node that runs tells the layer.
   if (RunningNode() != 0) return {};
@@ -109,7 +109,7 @@ NoContext OnNativeStart(const RecordFunction&) {
 }
 
 void OnNativeEnd(const RecordFunction&, void*) {
-  Thread& thread = t_thread;
+  NativeThread& thread = t_native;
   if (thread.depth == 0) return;
   if (--thread.depth == 0) thread.place = {};
 }
@@ -123,7 +123,7 @@ void ObserveNativeLayers(const TorchSymbols& symbols, Recorder& recorder, void (
   symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnNativeStart, OnNativeEnd));
 }
 
-NativePlace CurrentNativePlace() noexcept { return t_thread.place; }
+NativePlace CurrentNativePlace() noexcept { return t_native.place; }
 
 void EndLastNativeStep() noexcept {
   if (g_step_open.exchange(false) && g_recorder->active()) EndTrainingStep();

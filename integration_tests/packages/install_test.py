@@ -18,8 +18,8 @@ WANTED = {"bin/rfinject", "lib/rfinject/librfinject.so", "share/man/man1/rfinjec
           "share/bash-completion/completions/rfinject", "share/fish/vendor_completions.d/rfinject.fish",
           "share/zsh/site-functions/_rfinject", "share/doc/rfinject/copyright"}
 VIRTUAL_GPU = {"lib/rfinject/virtual_gpu/" + name for name in
-               ("libcuda.so", "libcuda.so.1", "libnvidia-ml.so.1", "librfinject_virtual_gpu.so", "librfinject_cuda11.so",
-                "librfinject_cuda12.so", "librfinject_cuda13.so")}
+               ("libcuda.so", "libcuda.so.1", "libnvidia-ml.so.1", "librfinject_virtual_gpu.so", "librfinject_values.so",
+                "librfinject_cuda11.so", "librfinject_cuda12.so", "librfinject_cuda13.so")}
 
 
 def install(prefix, *options):

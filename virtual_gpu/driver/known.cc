@@ -1,5 +1,5 @@
 // Which parts of the devices' memory hold what a GPU would have there: what the host has copied, what was filled with
-// a value, and what was computed from such (injector/torch/values.h). Everything else is zeros, or what was there
+// a value, and what was computed from such (virtual_gpu/values/values.h). Everything else is zeros, or what was there
 // before a kernel that was not run would have changed it.
 #include "virtual_gpu/driver/known.h"
 

@@ -119,26 +119,18 @@ class Libraries {
   int count_ = 0;
 };
 
+// Those that virtual_gpu/CMakeLists.txt builds a runtime for.
+constexpr int kOldestCuda = 11, kNewestCuda = 13;
+
 const char* Keep(const std::string& text) { return strdup(text.c_str()); }
 
 // Says what to do where the runtime of a torch's CUDA cannot be loaded. `error` is dlerror's text.
 const char* NoRuntime(int major, const std::string& error) {
-  // Those that can be built (virtual_gpu/CMakeLists.txt), what names the folder of their headers to CMake, and the
-  // torch whose wheels bring them.
-  constexpr struct {
-    int major;
-    const char *headers, *torch;
-  } kRuntimes[] = {{11, "RFINJECT_CUDA11_INCLUDE_DIR", "2.0"},
-                   {12, "RFINJECT_CUDA12_INCLUDE_DIR", "2.6"},
-                   {13, "RFINJECT_CUDA_INCLUDE_DIR", "2.15"}};
   const std::string what = "this build of rfinject has no runtime for CUDA " + std::to_string(major);
-  for (const auto& runtime : kRuntimes) {
-    if (runtime.major != major) continue;
-    return Keep(what + " (" + error + "); build it where that CUDA's headers are, in scripts/build's cache (" +
-                "scripts/torch_venv " + runtime.torch + " brings them) or by cmake -D" + runtime.headers + "=FOLDER" +
-                (major == 11 ? ", or install a torch that is built for CUDA 12 or 13" : ""));
+  if (major < kOldestCuda || major > kNewestCuda) {
+    return Keep(what + "; install a torch that is built for CUDA 11, 12 or 13");
   }
-  return Keep(what + "; install a torch that is built for CUDA 11, 12 or 13");
+  return Keep(what + " (" + error + "); scripts/setup fetches that CUDA's headers, and scripts/build then builds it");
 }
 
 const char* Enter(const std::string& torch, const rfinject_virtual_board& board) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What functions NVIDIA's public headers declare, and of what types: writes the tables beside this file.
+"""What functions NVIDIA's public headers declare, and of what types: writes driver.csv and libraries.csv beside this file.
 
     read_headers.py FOLDER...        reads the headers of one CUDA and adds what they declare to the tables
 
@@ -7,6 +7,7 @@ A folder is a toolkit's include folder, that of one library, or site-packages/nv
 have a folder for each library. Only names and kinds of types are kept. `declared(folders)` returns them; the tests
 hold the tables and the built libraries against it. A function that a newer CUDA has lost stays in the tables.
 """
+import csv
 import pathlib
 import re
 import subprocess
@@ -40,19 +41,6 @@ FUNCTION = re.compile(r"([A-Za-z_][\w\s*]*?[\s*])\(?([A-Za-z_]\w*)\)?\s*\(")
 KINDS = {"void": "Nothing", "constchar*": "Text", "float": "Float", "double": "Double", "cuComplex": "Complex",
          "cuDoubleComplex": "DoubleComplex", "ssize_t": "Count", "cudaError": "Status", "cufftResult_t": "Status",
          "cudaChannelFormatDesc": "Channels"}
-
-# The macros of stubs.h that tables consist of, and the functions that each names by its texts. A function and its
-# siblings are one line: those for other types of a matrix, for indices of 64 bits, for a default stream of each
-# thread, and what NCCL has for profilers.
-FORMS = {
-    **{f"SYMBOLS_{types}_64": [name for letter in types for name in (f"{{0}}{letter}{{1}}", f"{{0}}{letter}{{1}}_64")]
-       for types in ("SDCZ", "SD", "CZ")},
-    **{f"SYMBOLS_{types}": [f"{{0}}{letter}{{1}}" for letter in types] for types in ("SDCZ", "SD", "CZ")},
-    **{f"SYMBOL{suffix}": ["{0}", f"{{0}}{suffix}"] for suffix in ("_64", "_ptsz", "_ptds")},
-    "SYMBOL_P": ["{0}", "p{0}"],
-    "SYMBOL": ["{0}"],
-}
-
 
 def include_folders(folder):
     """The folders of a toolkit or of the wheels beside a torch in which headers lie."""
@@ -128,41 +116,28 @@ def declared(folders):
     return found
 
 
+def file_of(library):
+    """The file with a library's table: the driver is built apart from the others."""
+    return HERE / ("driver.csv" if library == "cuda" else "libraries.csv")
+
+
 def table(library):
-    """{function: kind} of a table beside this file."""
-    path = HERE / f"{library}.inc"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    lines = re.findall(r"^(\w+)\((\w+), (\w+)(?:, (\w+))?\)$", text, re.MULTILINE)
-    return {name.format(*texts): kind for form, kind, *texts in lines for name in FORMS[form]}
-
-
-def lines_of(functions):
-    """The lines of a table, with as many functions in one as there are siblings of the same kind."""
-    left, lines = dict(functions), []
-    for form, names in FORMS.items():
-        letter = names[0][3:4]  # of the first sibling
-        for first in sorted(functions):
-            places = [i for i in range(1, len(first) - 1) if first[i] == letter]
-            for texts in [(first[:i], first[i + 1:]) for i in places] if letter else [(first,)]:
-                siblings = [name.format(*texts) for name in names]
-                if first in left and all(left.get(name) == left[first] for name in siblings):
-                    lines.append(f"{form}({', '.join((left[first], *texts))})\n")
-                    for name in siblings:
-                        del left[name]
-    return sorted(lines, key=lambda line: line.split(", ", 1)[1])
+    """{function: kind} of a library, as its file has it."""
+    with open(file_of(library), newline="", encoding="utf-8") as file:
+        return {row["function"]: row["kind"] for row in csv.DictReader(file) if row["library"] == library}
 
 
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    found = {library: table(library) for library in LIBRARIES}
-    for library, functions in declared(sys.argv[1:]).items():
-        found[library].update(functions)
-    for library, functions in found.items():
-        headers = ", ".join(LIBRARIES[library][0])
-        lines = [f"// Functions of {headers}, by virtual_gpu/symbols/read_headers.py.\n", *lines_of(functions)]
-        (HERE / f"{library}.inc").write_text("".join(lines), encoding="utf-8")
+    lines = {file_of(library): ["library,kind,function\n"] for library in LIBRARIES}
+    new = declared(sys.argv[1:])
+    for library in LIBRARIES:
+        functions = table(library) | new[library]
+        lines[file_of(library)] += [f"{library},{kind},{name}\n" for name, kind in sorted(functions.items())]
         print(library, len(functions))
+    for path, text in lines.items():
+        path.write_text("".join(text), encoding="utf-8")
 
 
 if __name__ == "__main__":
