@@ -261,6 +261,7 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Sampl
     functions.emplace(launch.row, reinterpret_cast<CUfunction>(const_cast<SimKernel*>(launch.variants.data())));
   }
   auto* const now = Find<decltype(::sim_now)>(driver, "sim_now");
+  auto* const barrier = Find<decltype(::sim_barrier)>(driver, "sim_barrier");
   auto* const spend = Find<decltype(::sim_spend)>(driver, "sim_spend");
   auto* const idle_at = Find<decltype(::sim_idle_at)>(driver, "sim_idle_at");
   CUcontext context = nullptr;
@@ -282,6 +283,8 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Sampl
   for (uint64_t step = 0; step < options.steps; ++step) {
     for (size_t i = 0; i < program.size(); ++i) {
       const Launch& launch = program[i];
+      // Streams wait for each other where the phase changes.
+      if (i > 0 && launch.phase != program[i - 1].phase) barrier(context, 0);
       t_site = Site{launch.layer, launch.row, 0, launch.phase};
       const SimKernel& kernel = launch.variants[(step * 5 + i) % kVariants];
       const uintptr_t stream = launch.phase == Phase::kBackward ? i % options.streams : 0;
@@ -291,6 +294,7 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Sampl
     }
     source->OnStepEnd(step);
     samples.EndStep(1);
+    barrier(context, 0);
     mark();
     if (run.known_at == 0 && samples.Lacking().empty()) run.known_at = step + 1;
   }

@@ -559,6 +559,18 @@ TEST_F(Recorded, TwoGpusRunAtOnceAndEachIsSampledByItself) {
   EXPECT_NEAR(bytes(other), 7, 1e-6);
 }
 
+// Whether they do on a real GPU is not recorded (README.md, 7), so that a collector must bear both.
+TEST_F(Recorded, SamplingAndRangesExcludeEachOtherOrNot) {
+  EXPECT_EQ(sampling_->Enable(), CUPTI_SUCCESS);
+  EXPECT_EQ(ranges_->Enable(driver_.context), CUPTI_ERROR_HARDWARE_BUSY);
+  driver_.sim_set_exclusive_(0);
+  EXPECT_EQ(ranges_->Enable(driver_.context), CUPTI_SUCCESS);
+  sampling_->Disable();
+  driver_.sim_set_exclusive_(1);
+  EXPECT_EQ(sampling_->Enable(), CUPTI_ERROR_HARDWARE_BUSY);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
 // What a thread of the collector's waits for does not hold the program up.
 TEST_F(Recorded, ACallOnAnotherThreadDoesNotHoldTheProgramUp) {
   Launch(Kernel("kernel", 1000, 0));

@@ -54,6 +54,7 @@ struct World {
   size_t buffer_size = 0, buffer_used = 0;
   bool profiler_initialised = false;
   std::deque<Pending> pending;
+  std::mutex stamp_mutex;
   CUpti_TimestampCallbackFunc stamp = nullptr;
   Moment stamped = {};
 };
@@ -205,6 +206,7 @@ bool SimProfilerIsInitialised() { return W().profiler_initialised; }
 bool SimIsDestroying() { return t_destroying; }
 void SimHookIn() { sim_set_hooks(&kHooks); }
 uint64_t SimStamp(uint64_t ns) {
+  std::lock_guard lock(W().stamp_mutex);
   if (W().stamp == nullptr) return ns;
   const Moment first = W().stamped, now = {sim_now(), W().stamp()};
   if (now.ours == first.ours) return now.theirs;
@@ -322,7 +324,7 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
 CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
   SIM_ENTER("cuptiActivityRegisterTimestampCallback");
   SIM_CHECK("cuptiActivityRegisterTimestampCallback", callback != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  std::lock_guard lock(W().mutex);
+  std::lock_guard lock(W().stamp_mutex);
   W().stamped = {sim_now(), callback()};
   W().stamp = callback;
   return CUPTI_SUCCESS;

@@ -31,7 +31,7 @@ struct World {
   std::string violations;
   std::string chip = "GA100";
   int compute_capability = 80;
-  const SimHooks* hooks = nullptr;
+  std::atomic<const SimHooks*> hooks{nullptr};
   const SimDriver* driver = nullptr;
   void* callback = nullptr;
   std::atomic<int> graph_ids{SIM_GRAPH_IDS};
