@@ -5,7 +5,11 @@
 // (recorded_kernels.csv.gz), cut or repeated to a number of launches and stretched to a duration; the collector is
 // the one that is shipped. Time is the machine's, so a machine with much else to do adds to the longest steps.
 //
-//   counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P]
+//   counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]
+//            [--noise white|step|PERIOD] [--trace FOLDER]
+//
+// With --trace the shipped recorder writes a trace into the folder, and truth.csv beside it has the bytes of a mean
+// step; bench/counting_coverage holds the intervals of a report against it.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -37,12 +41,16 @@ namespace {
 
 constexpr uint64_t kFirstSteps = 300;  // what counting may cost is said of these, and what it does after them
 constexpr double kLongStep = 1.3;      // over the median
-constexpr size_t kVariants = 8;        // of a launch, which differ by noise
-constexpr double kByteNoise = 0.01, kTimeNoise = 0.003;
+constexpr size_t kVariants = 16;       // of a launch, which differ by noise
+// White noise is of each launch alone; that of a step is of all its launches; a period has one step that is longer.
+constexpr double kWhite = 0.01, kOfStep = 0.02, kLonger = 0.5;
+constexpr double kTimeNoise = 0.003;
 
 struct Options {
-  uint64_t launches = 349, steps = 450, streams = 1;
+  uint64_t launches = 349, steps = 450, streams = 1, seed = 1;
   double step_ms = 14.5, overhead = 1;
+  std::string noise = "white", trace;
+  uint64_t period() const { return strtoull(noise.c_str(), nullptr, 10); }  // 0: none
 };
 
 // Which counters count a precision on GH100, and the FLOP that one count stands for.
@@ -66,6 +74,7 @@ struct Launch {
   std::string kernel;
   Phase phase = Phase::kOther;
   uint32_t layer = 0, row = 0;
+  uint32_t site_layer = 0, site_op = 0;  // by the recorder's numbers
   std::array<unsigned, 3> grid{};
   unsigned block = 0;
   double ns = 0, bytes = 0, l2_bytes = 0;
@@ -105,7 +114,7 @@ std::map<std::string, std::vector<Launch>> ReadPrograms() {
     launch.phase = PhaseOf(fields[1]);
     launch.layer = static_cast<uint32_t>(std::stoul(fields[2]));
     launch.kernel = kernels[fields[3]];
-    launch.row = row;
+    launch.row = launch.site_op = row;
     for (size_t i = 0; i < 3; ++i) launch.grid[i] = static_cast<unsigned>(std::stoul(fields[4 + i]));
     launch.block = static_cast<unsigned>(std::stoul(fields[7]));
     launch.ns = std::stod(fields[9]);
@@ -125,14 +134,28 @@ std::map<std::string, std::vector<Launch>> ReadPrograms() {
   return programs;
 }
 
+uint64_t Mix(uint64_t x) {  // splitmix64
+  x = (x + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
 double Noise(uint64_t seed, double spread) {  // near enough to a normal distribution: the sum of four uniform ones
   double sum = 0;
-  for (uint64_t i = 0; i < 4; ++i) {
-    uint64_t x = (seed * 4 + i + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    sum += static_cast<double>((x ^ (x >> 27)) >> 11) * 0x1p-53;
-  }
+  for (uint64_t i = 0; i < 4; ++i) sum += static_cast<double>(Mix(seed * 4 + i) >> 11) * 0x1p-53;
   return 1 + spread * (sum - 2) * std::sqrt(3.0);
+}
+
+// What a variant's bytes and time are multiplied by.
+double FactorOf(const Options& options, uint64_t launch, uint64_t variant) {
+  if (options.period() != 0) return variant == 0 ? 1 + kLonger : 1;
+  return options.noise == "step" ? Noise(variant, kOfStep) : Noise(launch * kVariants + variant, kWhite);
+}
+// Which variant a launch is.
+size_t VariantOf(const Options& options, uint64_t step, uint64_t launch) {
+  if (options.period() != 0) return (step + options.seed) % options.period();
+  const uint64_t of_step = Mix(options.seed ^ Mix(step));
+  return (options.noise == "step" ? of_step : Mix(of_step ^ launch)) % kVariants;
 }
 
 // The program that has the next number of launches, cut or repeated to it, and stretched to the duration.
@@ -155,7 +178,8 @@ std::vector<Launch> MakeProgram(const Options& options, std::string* name) {
   for (uint64_t i = 0; i < chosen.size(); ++i) {
     Launch& launch = chosen[i];
     for (uint64_t k = 0; k < kVariants; ++k) {
-      const double bytes = launch.bytes * stretch * Noise(2 * (i * kVariants + k), kByteNoise) / 2;
+      const double factor = FactorOf(options, i, k);
+      const double bytes = launch.bytes * stretch * factor / 2;
       std::vector<SimMetric>& metrics = launch.metrics[k];
       metrics = {{"dram__bytes_read.sum", std::round(bytes)},
                  {"dram__bytes_write.sum", std::round(bytes)},
@@ -166,7 +190,8 @@ std::vector<Launch> MakeProgram(const Options& options, std::string* name) {
           metrics.push_back({counter.name, static_cast<double>(launch.flop[p]) / counter.flop});
         }
       }
-      const double ns = launch.ns * stretch * Noise(2 * (i * kVariants + k) + 1, kTimeNoise);
+      const double ns =
+          launch.ns * stretch * (options.noise == "white" ? Noise(i * kVariants + k, kTimeNoise) : factor);
       launch.variants[k] = {launch.kernel.c_str(), static_cast<uint64_t>(ns), metrics.data(), metrics.size(),
                             nullptr};
     }
@@ -244,10 +269,11 @@ Function* Find(void* library, const char* name) {
 // What the run took: when each step had ended on the GPU, in ms.
 struct Run {
   std::vector<double> ends;
-  uint64_t known_at = 0;  // step; 0: never
+  uint64_t known_at = 0;                  // step; 0: never
+  std::map<const Launch*, double> bytes;  // of all steps
 };
 
-Run RunProgram(const Options& options, const std::vector<Launch>& program, Samples& samples) {
+Run RunProgram(const Options& options, const std::vector<Launch>& program, Recorder& recorder, Samples* samples) {
   setenv("SIM_REAL_CUPTI", SIM_REAL_CUPTI_FOLDER, 1);
   void* driver = dlopen(SIM_FOLDER "/driver/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr || dlopen(SIM_FOLDER "/cupti13/libcupti.so.13", RTLD_NOW | RTLD_LOCAL) == nullptr) {
@@ -275,7 +301,7 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Sampl
   auto* settings = new Settings;  // as long as the source
   settings->overhead_percent = options.overhead;
   g_site_function.store(&ThreadSite);
-  Source* source = MakeHardwareSource(*settings, samples);
+  Source* source = MakeHardwareSource(*settings, recorder);
   Run run;
   const uint64_t begin = now();
   const auto mark = [&] { run.ends.push_back(static_cast<double>(std::max(now(), idle_at(context)) - begin) / 1e6); };
@@ -285,18 +311,19 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Sampl
       const Launch& launch = program[i];
       // Streams wait for each other where the phase changes.
       if (i > 0 && launch.phase != program[i - 1].phase) barrier(context, 0);
-      t_site = Site{launch.layer, launch.row, 0, launch.phase};
-      const SimKernel& kernel = launch.variants[(step * 5 + i) % kVariants];
+      t_site = Site{launch.site_layer, launch.site_op, 0, launch.phase};
+      const SimKernel& kernel = launch.variants[VariantOf(options, step, i)];
+      run.bytes[&launch] += kernel.metrics[0].value + kernel.metrics[1].value;
       const uintptr_t stream = launch.phase == Phase::kBackward ? i % options.streams : 0;
       launch_as(&kernel);
       launch_kernel(functions[launch.row], launch.grid[0], launch.grid[1], launch.grid[2], launch.block, 1, 1, 0,
                     reinterpret_cast<CUstream>(16 * stream), nullptr, nullptr);
     }
     source->OnStepEnd(step);
-    samples.EndStep(1);
+    recorder.EndStep(1);
     barrier(context, 0);
     mark();
-    if (run.known_at == 0 && samples.Lacking().empty()) run.known_at = step + 1;
+    if (samples != nullptr && run.known_at == 0 && samples->Lacking().empty()) run.known_at = step + 1;
   }
   Find<decltype(::cuCtxSynchronize)>(driver, "cuCtxSynchronize")();
   source->Stop();
@@ -305,15 +332,15 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Sampl
   return run;
 }
 
-void Print(const Options& options, const std::string& name, const Run& run, Samples& samples) {
+void PrintCosts(const Options& options, const std::string& name, const Run& run) {
   std::vector<double> steps;
   for (size_t i = 1; i < run.ends.size(); ++i) steps.push_back(run.ends[i] - run.ends[i - 1]);
   std::vector<double> sorted = steps;
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2];
   const size_t first = std::min<size_t>(kFirstSteps, steps.size());
-  printf("%" PRIu64 " launches of %s, %.1f ms, %" PRIu64 " streams, %zu keys; budget %g %%\n", options.launches,
-         name.c_str(), options.step_ms, options.streams, samples.launches().size(), options.overhead);
+  printf("%" PRIu64 " launches of %s, %.1f ms, %" PRIu64 " streams; budget %g %%\n", options.launches, name.c_str(),
+         options.step_ms, options.streams, options.overhead);
   printf("a step, median             %10.2f ms\n", median);
   printf("lost in the first %zu steps %9.2f s\n", first,
          (run.ends[first] - static_cast<double>(first) * median) / 1e3);
@@ -323,7 +350,20 @@ void Print(const Options& options, const std::string& name, const Run& run, Samp
   for (size_t i = 0; i < steps.size() && said < 12; ++i) {
     if (steps[i] > kLongStep * median) said += printf(" %zu (%.2f)", i + 1, steps[i] / median) > 0;
   }
-  printf("\nall keys are known         %10s\n",
+  printf("\n");
+  if (steps.size() > first) {
+    const double after = run.ends.back() - run.ends[first];
+    printf("overhead after that        %10.4f\n", after / (static_cast<double>(steps.size() - first) * median));
+  }
+}
+
+void PrintSamples(const Run& run, Samples& samples) {
+  std::map<uint32_t, std::pair<double, double>> truths;  // of a row of the table: bytes and launches
+  for (const auto& [launch, bytes] : run.bytes) {
+    truths[launch->row].first += bytes;
+    truths[launch->row].second += static_cast<double>(run.ends.size() - 1);
+  }
+  printf("all keys are known         %10s\n",
          run.known_at != 0 ? ("by step " + std::to_string(run.known_at)).c_str() : "never");
   for (const auto& [what, keys] : samples.Lacking()) printf("%" PRIu64 " keys lack %s\n", keys, what.c_str());
   std::vector<uint64_t> byte_samples;
@@ -333,8 +373,7 @@ void Print(const Options& options, const std::string& name, const Run& run, Samp
     const Samples::Key key = samples.KeyOf(row);
     byte_samples.push_back(key.byte_samples);
     wrong += key.wrong_flop;
-    double truth = 0;
-    for (const auto& metrics : launch->metrics) truth += (metrics[0].value + metrics[1].value) / kVariants;
+    const double truth = truths[row].first / truths[row].second;
     all += truth;
     if (key.byte_samples != 0) error += std::abs(key.bytes / static_cast<double>(key.byte_samples) - truth);
   }
@@ -343,34 +382,66 @@ void Print(const Options& options, const std::string& name, const Run& run, Samp
          byte_samples[byte_samples.size() / 2]);
   printf("bytes are off by           %10.2f %%; FLOP samples that are wrong: %" PRIu64 "\n", 100 * error / all,
          wrong);
-  if (steps.size() > first) {
-    const double after = run.ends.back() - run.ends[first];
-    printf("overhead after that        %10.4f\n", after / (static_cast<double>(steps.size() - first) * median));
-  }
   for (const auto& one : samples.diagnostics()) printf("said: %s: %s\n", one.id.c_str(), one.text.c_str());
+}
+
+// What a report of the trace should say: the bytes of a step, by the operator that TraceInto gives each row.
+void WriteTruth(const Options& options, const Run& run) {
+  std::map<uint32_t, double> rows;
+  for (const auto& [launch, bytes] : run.bytes) rows[launch->row] += bytes / static_cast<double>(options.steps);
+  FILE* file = fopen((options.trace + "/truth.csv").c_str(), "w");
+  if (file == nullptr) return;
+  for (const auto& [row, bytes] : rows) fprintf(file, "row %u,%.0f\n", row, bytes);
+  fclose(file);
+}
+
+// The shipped recorder, with a layer for each of the program's.
+Recorder& TraceInto(const std::string& folder, std::vector<Launch>* program) {
+  setenv("RFINJECT_OUTPUT", (folder + "/").c_str(), 1);
+  Recorder& recorder = Recorder::Get();
+  recorder.Activate();
+  const uint32_t model = recorder.DefineModel({.class_name = "Recorded"});
+  std::map<uint32_t, uint32_t> layers;
+  for (Launch& launch : *program) {
+    uint32_t& layer = layers[launch.layer];
+    if (layer == 0) layer = recorder.DefineLayer({.model = model, .path = "layer" + std::to_string(launch.layer)});
+    launch.site_layer = layer;
+    launch.site_op = recorder.Intern("row " + std::to_string(launch.row));
+  }
+  return recorder;
+}
+
+bool Parse(int argc, char** argv, Options* options) {
+  const std::map<std::string_view, uint64_t*> numbers = {{"--launches", &options->launches},
+                                                         {"--steps", &options->steps},
+                                                         {"--streams", &options->streams},
+                                                         {"--seed", &options->seed}};
+  const std::map<std::string_view, double*> shares = {{"--step-ms", &options->step_ms},
+                                                      {"--overhead", &options->overhead}};
+  const std::map<std::string_view, std::string*> words = {{"--noise", &options->noise}, {"--trace", &options->trace}};
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (const auto at = numbers.find(argv[i]); at != numbers.end()) {
+      *at->second = strtoull(argv[i + 1], nullptr, 10);
+    } else if (const auto share = shares.find(argv[i]); share != shares.end()) {
+      *share->second = strtod(argv[i + 1], nullptr);
+    } else if (const auto word = words.find(argv[i]); word != words.end()) {
+      *word->second = argv[i + 1];
+    } else {
+      return false;
+    }
+  }
+  const bool noise = options->noise == "white" || options->noise == "step" ||
+                     (options->period() >= 2 && options->period() <= kVariants);
+  return argc % 2 == 1 && options->launches > 0 && options->steps > 0 && options->streams > 0 &&
+         options->step_ms > 0 && noise;
 }
 
 int Main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view option = argv[i];
-    const char* const value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (value != nullptr && option == "--launches") {
-      options.launches = strtoull(value, nullptr, 10);
-    } else if (value != nullptr && option == "--step-ms") {
-      options.step_ms = strtod(value, nullptr);
-    } else if (value != nullptr && option == "--steps") {
-      options.steps = strtoull(value, nullptr, 10);
-    } else if (value != nullptr && option == "--streams") {
-      options.streams = strtoull(value, nullptr, 10);
-    } else if (value != nullptr && option == "--overhead") {
-      options.overhead = strtod(value, nullptr);
-    } else {
-      options.launches = 0;
-    }
-  }
-  if (options.launches == 0 || options.steps == 0 || options.streams == 0 || !(options.step_ms > 0)) {
-    fprintf(stderr, "usage: counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P]\n");
+  if (!Parse(argc, argv, &options)) {
+    fprintf(stderr,
+            "usage: counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]\n"
+            "                [--noise white|step|2...16] [--trace FOLDER]\n");
     return 2;
   }
   if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) {
@@ -378,14 +449,24 @@ int Main(int argc, char** argv) {
     return 2;
   }
   std::string name;
-  const std::vector<Launch> program = MakeProgram(options, &name);
+  static std::vector<Launch> program = MakeProgram(options, &name);  // as long as the source, as all here
   if (program.empty()) {
     fprintf(stderr, "counting: %s cannot be read\n", RECORDED_KERNELS);
     return 2;
   }
-  static auto* const samples = new Samples;  // as long as the source
+  if (!options.trace.empty()) {
+    Recorder& recorder = TraceInto(options.trace, &program);
+    const Run run = RunProgram(options, program, recorder, nullptr);
+    recorder.Finish("exit");
+    PrintCosts(options, name, run);
+    WriteTruth(options, run);
+    return 0;
+  }
+  static auto* const samples = new Samples;
   samples->Know(program);
-  Print(options, name, RunProgram(options, program, *samples), *samples);
+  const Run run = RunProgram(options, program, *samples, samples);
+  PrintCosts(options, name, run);
+  PrintSamples(run, *samples);
   return 0;
 }
 
