@@ -271,6 +271,7 @@ struct Run {
   std::vector<double> ends;
   uint64_t known_at = 0;                  // step; 0: never
   std::map<const Launch*, double> bytes;  // of all steps
+  std::string calls;                      // of the collector's, those that say what it did
 };
 
 Run RunProgram(const Options& options, const std::vector<Launch>& program, Recorder& recorder, Samples* samples) {
@@ -325,6 +326,13 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Recor
     mark();
     if (samples != nullptr && run.known_at == 0 && samples->Lacking().empty()) run.known_at = step + 1;
   }
+  auto* const calls = Find<decltype(::sim_calls)>(driver, "sim_calls");
+  for (const char* name :
+       {"cuptiPmSamplingEnable", "cuptiPmSamplingStart", "cuptiRangeProfilerEnable", "cuptiRangeProfilerStart",
+        "cuptiRangeProfilerPushRange", "cuptiActivityFlushAll", "cuCtxSynchronize"}) {
+    if (const uint64_t count = calls(name); count != 0)
+      run.calls += std::string(" ") + name + " " + std::to_string(count);
+  }
   Find<decltype(::cuCtxSynchronize)>(driver, "cuCtxSynchronize")();
   source->Stop();
   const char* violations = Find<decltype(::sim_violations)>(driver, "sim_violations")();
@@ -351,6 +359,7 @@ void PrintCosts(const Options& options, const std::string& name, const Run& run)
     if (steps[i] > kLongStep * median) said += printf(" %zu (%.2f)", i + 1, steps[i] / median) > 0;
   }
   printf("\n");
+  printf("calls                     %s\n", run.calls.c_str());
   if (steps.size() > first) {
     const double after = run.ends.back() - run.ends[first];
     printf("overhead after that        %10.4f\n", after / (static_cast<double>(steps.size() - first) * median));
