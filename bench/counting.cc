@@ -6,9 +6,10 @@
 // the one that is shipped. Time is the machine's, so a machine with much else to do adds to the longest steps.
 //
 //   counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]
-//            [--noise white|step|PERIOD] [--exclusive 0|1] [--trace FOLDER]
+//            [--noise white|step|PERIOD] [--exclusive 0|1] [--holding 0|1] [--trace FOLDER]
 //
-// With --exclusive 1, as by default, sessions of samples and of ranges exclude each other, which no recording tells.
+// Two things that no recording tells: with --exclusive 1, as by default, sessions of samples and of ranges exclude
+// each other; with --holding 1 launches wait while a call of CUPTI is made on any thread.
 // With --trace the shipped recorder writes a trace into the folder, and truth.csv beside it has the bytes of a mean
 // step; bench/counting_coverage holds the intervals of a report against it.
 #include <cuda.h>
@@ -48,7 +49,7 @@ constexpr double kWhite = 0.01, kOfStep = 0.02, kLonger = 0.5;
 constexpr double kTimeNoise = 0.003;
 
 struct Options {
-  uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1;
+  uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1, holding = 0;
   double step_ms = 14.5, overhead = 1;
   std::string noise = "white", trace;
   uint64_t period() const { return strtoull(noise.c_str(), nullptr, 10); }  // 0: none
@@ -298,6 +299,7 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Recor
   Find<decltype(::cuCtxSetCurrent)>(driver, "cuCtxSetCurrent")(context);
   Find<decltype(::sim_set_chip)>(driver, "sim_set_chip")("GH100", 9, 0);
   Find<decltype(::sim_set_exclusive)>(driver, "sim_set_exclusive")(options.exclusive != 0 ? 1 : 0);
+  Find<decltype(::sim_set_holding)>(driver, "sim_set_holding")(options.holding != 0 ? 1 : 0);
   Find<decltype(::sim_set_time)>(driver, "sim_set_time")(1, 1);
   g_now = now;
   g_spend = spend;
@@ -423,11 +425,9 @@ Recorder& TraceInto(const std::string& folder, std::vector<Launch>* program) {
 }
 
 bool Parse(int argc, char** argv, Options* options) {
-  const std::map<std::string_view, uint64_t*> numbers = {{"--launches", &options->launches},
-                                                         {"--steps", &options->steps},
-                                                         {"--streams", &options->streams},
-                                                         {"--seed", &options->seed},
-                                                         {"--exclusive", &options->exclusive}};
+  const std::map<std::string_view, uint64_t*> numbers = {
+      {"--launches", &options->launches}, {"--steps", &options->steps},         {"--streams", &options->streams},
+      {"--seed", &options->seed},         {"--exclusive", &options->exclusive}, {"--holding", &options->holding}};
   const std::map<std::string_view, double*> shares = {{"--step-ms", &options->step_ms},
                                                       {"--overhead", &options->overhead}};
   const std::map<std::string_view, std::string*> words = {{"--noise", &options->noise}, {"--trace", &options->trace}};
@@ -453,7 +453,7 @@ int Main(int argc, char** argv) {
   if (!Parse(argc, argv, &options)) {
     fprintf(stderr,
             "usage: counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]\n"
-            "                [--noise white|step|2...16] [--exclusive 0|1] [--trace FOLDER]\n");
+            "                [--noise white|step|2...16] [--exclusive 0|1] [--holding 0|1] [--trace FOLDER]\n");
     return 2;
   }
   if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) {

@@ -24,7 +24,9 @@ class Charged {
  public:
   explicit Charged(std::string_view function) : function_(function), start_(sim_now()) { Add(function); }
   ~Charged() {
-    if (ns_ != 0) sim_wait_until(start_ + ns_);
+    if (ns_ == 0) return;
+    sim_hold_until(start_ + ns_);
+    sim_wait_until(start_ + ns_);
   }
   Charged(const Charged&) = delete;
   Charged& operator=(const Charged&) = delete;

@@ -54,6 +54,8 @@ inline constexpr Cost kCosts[] = {
     {"cuptiPmSamplingStop",                          1'800'000, 0, "", "pm/sessions_and_sampling.txt: D"},
     {"cuptiPmSamplingDecodeData",                            0, 20'000, "sample", "pm/sessions_and_sampling.txt: D"},
     {"cuptiPmSamplingDisable",                      43'000'000, 0, "", "calls/*"},
+    // The program's.
+    {"a launch",                                        25'000, 0, "", "pm/ranges.txt: 9.5 ms of the host for 377 launches"},
     // On the GPU.
     {"a range on the GPU",                              26'000, 0, "", "pm/sessions_and_sampling.txt: B, 52 us at both its ends together"},
     {"a kernel with SASS metrics",                   1'200'000, 0, "", "calls/r18-range: third group, 519 ms; pm/sass_ranges.txt: B"},

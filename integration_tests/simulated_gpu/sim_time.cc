@@ -18,13 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_costs.h"
+
 namespace {
 
 // README.md of the recording: the host runs 1,024 launches ahead, and then waits.
 constexpr size_t kQueue = 1024;
 constexpr int64_t kVirtualStart = 1'700'000'000'000'000'000;
-// pm/ranges.txt: 9.5 ms of the host for 377 launches.
-constexpr uint64_t kLaunchNs = 25'000;
+constexpr uint64_t kLaunchNs = sim::CostOf("a launch").ns;
 constexpr int64_t kMostAhead = 1'000'000;  // of the machine, before a thread sleeps
 constexpr size_t kManyKernels = 4096;
 
@@ -35,7 +36,8 @@ int64_t Clock(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-std::atomic<bool> g_real{false}, g_costs{true};
+std::atomic<bool> g_real{false}, g_costs{true}, g_holding{false};
+std::atomic<uint64_t> g_held_until{0};          // launches, by a call of CUPTI's
 std::atomic<int64_t> g_offset{0};               // of the machine's monotonic clock to ours, in real time
 std::atomic<int64_t> g_program{kVirtualStart};  // how far the threads that launch have come
 thread_local int64_t t_time = 0;                // of this thread; in real time without its processor time
@@ -171,7 +173,7 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
   t_launches = true;
   const uint64_t begin_at = sim_now();
   CheckNothingHangs(launch.context, &launch.stream);
-  const uint64_t now = std::max(begin_at + (g_costs ? kLaunchNs : 0), RoomAt(launch.context));
+  const uint64_t now = std::max({begin_at + (g_costs ? kLaunchNs : 0), RoomAt(launch.context), g_held_until.load()});
   const SimSlow slow = begin();
   const auto longer = [slow](const SimKernel& kernel) { return kernel.ns * slow.times + slow.ns; };
   std::vector<SimSpan> spans;
@@ -217,6 +219,13 @@ int sim_costs(void) { return g_costs ? 1 : 0; }
 uint64_t sim_now(void) { return static_cast<uint64_t>(Time()); }
 void sim_spend(uint64_t ns) { GoOnAt(Time() + static_cast<int64_t>(ns)); }
 void sim_wait_until(uint64_t then) { GoOnAt(std::max(Time(), static_cast<int64_t>(then))); }
+
+void sim_set_holding(int holding) { g_holding = holding != 0; }
+void sim_hold_until(uint64_t then) {
+  if (!g_holding) return;
+  for (uint64_t until = g_held_until; until < then && !g_held_until.compare_exchange_weak(until, then);) {
+  }
+}
 
 void sim_barrier(CUcontext context, uint64_t ns) {
   CheckNothingHangs(context, nullptr);
