@@ -139,16 +139,12 @@ bool SimRangeIsRunning() {
 }
 
 SimSlow SimRangeBegin(const SimLaunch& launch) {
-  bool alone = false, sass = false;
-  {
-    std::lock_guard lock(g_mutex);
-    const Session* session = SessionOf(launch.context);
-    if (session == nullptr || !session->running) return {1, 0};
-    alone = session->mode == CUPTI_AutoRange && launch.kernel != nullptr;
-    sass = sim_costs() != 0 && IsSass(*session) && (alone || session->open != nullptr);
-  }
-  if (alone) sim_barrier(launch.context, 0);
-  return sass ? SimSlow{sim::kSassTimes, sim::CostOf("a kernel with SASS metrics").ns} : SimSlow{1, 0};
+  std::lock_guard lock(g_mutex);
+  const Session* session = SessionOf(launch.context);
+  const bool counted =
+      session != nullptr && session->running && (session->open != nullptr || session->mode == CUPTI_AutoRange);
+  if (!counted || sim_costs() == 0 || !IsSass(*session)) return {1, 0};
+  return {sim::kSassTimes, sim::CostOf("a kernel with SASS metrics").ns};
 }
 
 void SimRangeRun(const SimLaunch& launch) {
