@@ -6,8 +6,10 @@
 // the one that is shipped. Time is the machine's, so a machine with much else to do adds to the longest steps.
 //
 //   counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]
-//            [--noise white|step|PERIOD] [--exclusive 0|1] [--holding 0|1] [--trace FOLDER]
+//            [--noise white|step|PERIOD] [--exclusive 0|1] [--holding 0|1] [--pace K] [--trace FOLDER]
 //
+// With --pace K a run takes K times as long as it says, so that the collector's thread has time on a machine with few
+// processors and much to do.
 // Returns 1 where FLOP are wrong or CUPTI was used as its documentation forbids.
 //
 // Two things that no recording tells: with --exclusive 1, as by default, sessions of samples and of ranges exclude
@@ -51,7 +53,7 @@ constexpr double kWhite = 0.01, kOfStep = 0.02, kLonger = 0.5;
 constexpr double kTimeNoise = 0.003;
 
 struct Options {
-  uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1, holding = 0;
+  uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1, holding = 0, pace = 1;
   double step_ms = 14.5, overhead = 1;
   std::string noise = "white", trace;
   uint64_t period() const { return strtoull(noise.c_str(), nullptr, 10); }  // 0: none
@@ -303,10 +305,10 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Recor
   Find<decltype(::sim_set_chip)>(driver, "sim_set_chip")("GH100", 9, 0);
   Find<decltype(::sim_set_exclusive)>(driver, "sim_set_exclusive")(options.exclusive != 0 ? 1 : 0);
   Find<decltype(::sim_set_holding)>(driver, "sim_set_holding")(options.holding != 0 ? 1 : 0);
-  Find<decltype(::sim_set_time)>(driver, "sim_set_time")(1, 1);
+  Find<decltype(::sim_set_time)>(driver, "sim_set_time")(static_cast<int>(options.pace), 1);
   g_now = now;
   g_spend = spend;
-  auto* settings = new Settings;  // as long as the source
+  auto* settings = new Settings;
   settings->overhead_percent = options.overhead;
   g_site_function.store(&ThreadSite);
   Source* source = MakeHardwareSource(*settings, recorder);
@@ -432,7 +434,8 @@ Recorder& TraceInto(const std::string& folder, std::vector<Launch>* program) {
 bool Parse(int argc, char** argv, Options* options) {
   const std::map<std::string_view, uint64_t*> numbers = {
       {"--launches", &options->launches}, {"--steps", &options->steps},         {"--streams", &options->streams},
-      {"--seed", &options->seed},         {"--exclusive", &options->exclusive}, {"--holding", &options->holding}};
+      {"--seed", &options->seed},         {"--exclusive", &options->exclusive}, {"--holding", &options->holding},
+      {"--pace", &options->pace}};
   const std::map<std::string_view, double*> shares = {{"--step-ms", &options->step_ms},
                                                       {"--overhead", &options->overhead}};
   const std::map<std::string_view, std::string*> words = {{"--noise", &options->noise}, {"--trace", &options->trace}};
@@ -450,7 +453,7 @@ bool Parse(int argc, char** argv, Options* options) {
   const bool noise = options->noise == "white" || options->noise == "step" ||
                      (options->period() >= 2 && options->period() <= kVariants);
   return argc % 2 == 1 && options->launches > 0 && options->steps > 0 && options->streams > 0 &&
-         options->step_ms > 0 && noise;
+         options->step_ms > 0 && options->pace > 0 && noise;
 }
 
 int Main(int argc, char** argv) {
@@ -458,7 +461,8 @@ int Main(int argc, char** argv) {
   if (!Parse(argc, argv, &options)) {
     fprintf(stderr,
             "usage: counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]\n"
-            "                [--noise white|step|2...16] [--exclusive 0|1] [--holding 0|1] [--trace FOLDER]\n");
+            "                [--noise white|step|2...16] [--exclusive 0|1] [--holding 0|1] [--pace K]\n"
+            "                [--trace FOLDER]\n");
     return 2;
   }
   if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) {
@@ -466,7 +470,8 @@ int Main(int argc, char** argv) {
     return 77;  // as a test it is skipped
   }
   std::string name;
-  static std::vector<Launch> program = MakeProgram(options, &name);  // as long as the source, as all here
+  // Never freed, as samples and settings: a thread of the source's may still look at them when the process ends.
+  auto& program = *new std::vector<Launch>(MakeProgram(options, &name));
   if (program.empty()) {
     fprintf(stderr, "counting: %s cannot be read\n", RECORDED_KERNELS);
     return 2;
@@ -479,7 +484,7 @@ int Main(int argc, char** argv) {
     WriteTruth(options, run);
     return run.violations.empty() ? 0 : 1;
   }
-  static auto* const samples = new Samples;
+  auto* const samples = new Samples;
   samples->Know(program);
   const Run run = RunProgram(options, program, *samples, samples);
   PrintCosts(options, name, run);

@@ -36,15 +36,16 @@ int64_t Clock(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-std::atomic<bool> g_real{false}, g_costs{true}, g_holding{false};
-std::atomic<uint64_t> g_held_until{0};          // launches, by a call of CUPTI's
-std::atomic<int64_t> g_offset{0};               // of the machine's monotonic clock to ours, in real time
-std::atomic<int64_t> g_program{kVirtualStart};  // how far the threads that launch have come
-thread_local int64_t t_time = 0;                // of this thread; in real time without its processor time
+std::atomic<int> g_real{0};  // how often as long as the machine's time it takes; 0: virtual time
+std::atomic<bool> g_costs{true}, g_holding{false};
+std::atomic<uint64_t> g_held_until{0};                // launches, by a call of CUPTI's
+std::atomic<int64_t> g_begin{0}, g_machine_begin{0};  // of real time, and the machine's monotonic clock then
+std::atomic<int64_t> g_program{kVirtualStart};        // how far the threads that launch have come
+thread_local int64_t t_time = 0;                      // of this thread; in real time without its processor time
 thread_local bool t_launches = false;
 
 // What this thread has computed.
-int64_t Computed() { return g_real ? Clock(CLOCK_THREAD_CPUTIME_ID) : 0; }
+int64_t Computed() { return g_real != 0 ? Clock(CLOCK_THREAD_CPUTIME_ID) : 0; }
 
 void SetTime(int64_t time) {
   t_time = time - Computed();
@@ -60,7 +61,7 @@ int64_t Time() {
 // In real time a thread sleeps until the machine has come up to it. How late it wakes up is not counted.
 void GoOnAt(int64_t time) {
   SetTime(time);
-  const int64_t ahead = g_real ? time - g_offset - Clock(CLOCK_MONOTONIC) : 0;
+  const int64_t ahead = g_real != 0 ? (time - g_begin) * g_real - (Clock(CLOCK_MONOTONIC) - g_machine_begin) : 0;
   if (ahead <= kMostAhead) return;
   const timespec sleep = {ahead / 1'000'000'000, ahead % 1'000'000'000};
   syscall(SYS_nanosleep, &sleep, nullptr);
@@ -208,10 +209,11 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
 extern "C" {
 
 void sim_set_time(int real, int costs) {
-  g_offset = Clock(CLOCK_REALTIME) - Clock(CLOCK_MONOTONIC);
-  g_real = real != 0;
+  g_real = real;
   g_costs = costs != 0;
   if (real != 0) g_program = Clock(CLOCK_REALTIME);
+  g_begin = g_program.load();
+  g_machine_begin = Clock(CLOCK_MONOTONIC);
   SetTime(g_program);
 }
 int sim_costs(void) { return g_costs ? 1 : 0; }

@@ -150,8 +150,9 @@ int sim_device_of(CUcontext context);
 // those that launch: what a thread of the collector's waits for does not hold the program up. In virtual time a
 // thread goes on by what its calls take and what it waits for, and by nothing else, so that a test is exact and never
 // waits. In real time what it computes is added, and it sleeps as long as it is ahead of the machine; what else the
-// machine does is not counted. With costs, calls take as long as on the recorded GPU (sim_costs.h); without, nothing.
-// At first: virtual, with costs.
+// machine does is not counted. `real` says how often as long it takes: 1, or more on a machine with much to do; 0 is
+// virtual. With costs, calls take as long as on the recorded GPU (sim_costs.h); without, nothing. At first: virtual,
+// with costs.
 void sim_set_time(int real, int costs);
 int sim_costs(void);
 uint64_t sim_now(void);              // where the calling thread has come to
