@@ -68,7 +68,7 @@ void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
   const cli::Run& only = run.profile.runs.begin()->second;
   const Report layers = cli::FoldRun(run.profile, only, cli::Machine{}, {.by = By::kLayer});
   // What the report says it is of: ordinary steps, or all.
-  const bool ordinary = layers.slow_steps > 0 || layers.slow_sampled_steps > 0;
+  const bool ordinary = layers.slow.steps.count > 0 || layers.slow.set_aside > 0;
   std::array<std::map<std::string, Truth>, 4> truths;
   for (const TrueKey& key : run.keys) {
     const std::string layer = key.layer == 0 ? "" : "layer" + std::to_string(key.layer - 1);
@@ -90,8 +90,8 @@ void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
   for (const Row& row : keys.rows) judge_row(0, row.kernel, row);
   for (const Row& row : layers.rows) judge_row(1, row.layer, row);
   for (const Row& row : layers.phases) judge_row(2, std::string(cli::PhaseName(row.phase)), row);
-  Judge(layers.total_time, layers.total_bytes, layers.total.time_ns() / steps, layers.total.dram_bytes() / steps,
-        layers.total_derived.oi_flop_per_byte, truths[3]["all"], cells[3]);
+  Judge(layers.total.time, layers.total.bytes, layers.total.sums.time_ns() / steps,
+        layers.total.sums.dram_bytes() / steps, layers.total.derived.oi_flop_per_byte, truths[3]["all"], cells[3]);
 }
 
 struct Scenario {

@@ -55,7 +55,7 @@ RULES = {
     "cli/picture": ["cli/report", "cli/text", "cli/words", "proto/wire"],
     # A view makes a Document, and a format writes it.
     "cli/view": ["cli/picture", "cli/words", "cli/report", "cli/profile", "cli/text", "gpus", "proto/wire"],
-    "cli/format": ["cli/view", "cli/picture", "cli/report", "cli/text", "proto/wire"],
+    "cli/format": ["cli/view", "cli/picture", "cli/text", "proto/wire"],
     "cli/export": ["cli/report", "cli/profile", "cli/text", "cli/words", "proto/wire"],
     "integration_tests": None,
     "bench": None,
@@ -86,7 +86,6 @@ PURE_FORBIDDEN = {"iostream", "fstream", "cstdio", "stdio.h", "filesystem", "uni
 THIRD_PARTY = {
     "absl/": ["cli", "integration_tests"],
     "google/protobuf/": SCHEMA_FOLDERS + ["proto/plugin"],
-    "CLI/": ["cli"],
     "rapidjson/": ["cli", "integration_tests"],
     "sqlite3.h": ["cli", "integration_tests"],
     "libunwind.h": ["injector/native"],

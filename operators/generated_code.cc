@@ -74,13 +74,13 @@ struct Parameter {
 };
 
 struct Kernel {
-  std::string_view name;            // as it is launched; a kernel of the program's has another than the variable
+  std::string_view name;            // that it is launched by; a kernel of the program's own has another variable
   std::vector<Parameter> pointers;  // the first of its parameters
   std::vector<std::string_view> scalars;  // those behind them: sizes of its space, and offsets of random numbers
   std::vector<std::string_view> nodes;    // of the comment in front of it
   bool users = false;                     // a kernel of the program's own
-  bool by_elements = false;  // each place that loads or stores does so once for each element of its space
-  uint32_t first_line = 0;   // of the first call of it; 0: there was none yet
+  bool by_elements = false;               // each load and store in its code runs once for each element of its space
+  uint32_t first_line = 0;                // of the first call of it; 0: there was none yet
 };
 
 // Reads a kernel's source text, which is a string in the module.

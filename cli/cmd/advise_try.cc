@@ -27,8 +27,8 @@ constexpr std::string_view kPassedOn[] = {"format", "output", "force", "width", 
 const Report* MainRun(std::span<const Report> reports) {
   const Report* main = nullptr;
   for (const Report& report : reports) {
-    if (report.validation) continue;
-    if (main == nullptr || report.total.time_ns() > main->total.time_ns()) main = &report;
+    if (report.steps.validation) continue;
+    if (main == nullptr || report.total.sums.time_ns() > main->total.sums.time_ns()) main = &report;
   }
   return main;
 }
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<std::string>> TryWords(std::span<const Report> report
         "no rule that holds names a change that rfinject can make; rfinject try --list has those that it can");
   }
   const std::string typed = "; type: rfinject try " + CommandText(changes) + " PROGRAM";
-  const ProcessInfo* const process = FirstProcess(report->processes);
+  const ProcessInfo* const process = FirstProcess(report->process.list);
   if (process == nullptr || process->argv.empty()) {
     return absl::FailedPreconditionError("the trace does not say which program it is of" + typed);
   }

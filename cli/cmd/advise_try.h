@@ -7,9 +7,10 @@
 #include <span>
 
 #include "cli/cmd/options.h"
-#include "cli/report/report.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // Shows the command and, where the person at the terminal agrees or --yes was given, carries it out. A trace may come
 // from anywhere, so what it names as its command is never started unseen. Returns the exit code.

@@ -229,8 +229,10 @@ int CalibrateMain(const ParsedOptions& parsed) {
   if (!named) {
     if (const absl::Status made = MakeFolders(path); !Succeeded(made)) return 1;
   }
+  Replace replace = ReplaceOf(parsed, {});
+  replace.any = replace.any || ours;  // other GPUs' lines stay
   OutputFile file;
-  if (!Succeeded(file.Open(path, ReplaceOf(parsed, {})))) return 1;
+  if (!Succeeded(file.Open(path, replace))) return 1;
 
   std::vector<Probe> probes = CalibrationProbes();
   const std::string python = parsed.Value("python", "python3");

@@ -1,4 +1,4 @@
-#include "cli/report/diff.h"
+#include "cli/report/compare/diff.h"
 
 #include <array>
 #include <filesystem>

@@ -178,13 +178,14 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
   const Run& traced = contents.profile.runs.begin()->second;
   const Report report = FoldRun(contents.profile, traced, MachineFor(traced), {});
   const std::string reason = traced.process_list.empty() ? std::string() : traced.process_list.front().tier_reason;
-  const std::string text = "tier " + TierText(report.tier) + (reason.empty() ? std::string() : " (" + reason + ")");
+  const std::string text =
+      "tier " + TierText(report.process.tier) + (reason.empty() ? std::string() : " (" + reason + ")");
   findings.Add(traced.tier >= 1 && traced.tier <= 3 ? Verdict::kGood : Verdict::kNote, "layers", text);
-  if (report.total.launches == 0) {
+  if (report.total.sums.launches == 0) {
     findings.Add(Verdict::kNote, "estimate", "no operator was estimated: operands could not be read in this torch");
   } else {
-    findings.Add(report.unattributed_launches == 0 ? Verdict::kGood : Verdict::kNote, "estimate",
-                 Grouped(report.total.launches) + " operators seen, " + Percent(report.attributed_share) +
+    findings.Add(report.attribution.without_layer == 0 ? Verdict::kGood : Verdict::kNote, "estimate",
+                 Grouped(report.total.sums.launches) + " operators seen, " + Percent(report.attribution.share) +
                      " of forward and backward time has a layer");
   }
 }

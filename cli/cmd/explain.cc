@@ -12,7 +12,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/streams.h"
-#include "cli/report/alarm.h"
+#include "cli/report/alarms/alarm.h"
 #include "cli/text/grid.h"
 #include "cli/view/report_view.h"
 #include "cli/view/views.h"

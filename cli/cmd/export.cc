@@ -46,26 +46,19 @@ std::vector<std::string_view> Kinds() {
 // Exports what one trace holds.
 absl::Status ExportTrace(const std::string& path, const std::string& job, const Profile& profile,
                          const Calibration& calibration, const ExportKind& to, Exporter* exporter) {
-  const std::vector<Report> layers =
-      FoldProfile(profile, MachineFor, {.by = By::kLayer, .calibration = &calibration});
-  const std::vector<Report> kernels =
-      FoldProfile(profile, MachineFor, {.by = By::kKernel, .calibration = &calibration});
-  std::vector<Report> lines;
-  if (to.lines) lines = FoldProfile(profile, MachineFor, {.by = By::kSource, .calibration = &calibration});
   std::vector<StepSpan> steps;
   if (FileSource source; to.steps && source.Open(path).ok()) steps = ReadStepSpans(source);
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const auto run = profile.runs.find(kernels[i].run);
-    if (run == profile.runs.end()) continue;
+  for (const auto& [key, run] : profile.runs) {
+    const std::vector<Report> reports =
+        FoldRunBy(profile, run, MachineFor(run), {.calibration = &calibration}, to.groupings());
     ExportedRun exported{.path = path,
                          .job = job,
-                         .run = run->second,
-                         .layers = layers[i],
-                         .kernels = kernels[i],
+                         .run = run,
+                         .layers = reports[0],
+                         .kernels = reports[1],
                          .trace_id = profile.trace_ids.empty() ? "" : *profile.trace_ids.begin()};
-    if (to.lines) exported.lines = &lines[i];
-    const std::vector<StepSpan>& imported = run->second.step_spans;
-    if (!kernels[i].validation) exported.steps = imported.empty() ? steps : imported;
+    if (to.lines) exported.lines = &reports[2];
+    if (!reports[0].steps.validation) exported.steps = run.step_spans.empty() ? steps : run.step_spans;
     const absl::Status status = exporter->Add(exported);
     if (!status.ok()) return status;
   }

@@ -18,8 +18,8 @@
 #include "cli/cmd/progress.h"
 #include "cli/import/file_name.h"
 #include "cli/import/formats.h"
-#include "cli/import/join_times.h"
-#include "cli/import/nsys_sqlite.h"
+#include "cli/import/nsys/join_times.h"
+#include "cli/import/nsys/nsys_sqlite.h"
 #include "cli/trace/encode.h"
 #include "gpus/gpus.h"
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "cli/cmd/own_output.h"
 #include "cli/trace/files.h"
 #include "cli/trace/identity.h"
 
@@ -54,15 +52,6 @@ int AboveStandardStreams(int fd) {
   ::close(fd);
   errno = error;
   return moved;
-}
-
-std::string Beginning(const std::string& path) {
-  std::array<char, kOwnOutputBytes> bytes;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return {};
-  const ssize_t size = ::pread(fd, bytes.data(), bytes.size(), 0);
-  ::close(fd);
-  return {bytes.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
 }
 
 bool IsAmong(const struct stat& file, const std::vector<std::string>& paths) {
@@ -112,13 +101,11 @@ absl::Status OutputFile::Open(const std::string& path, const Replace& replace) {
       return fd_ >= 0 ? absl::OkStatus() : Failed(errno);
     }
     is_input_ = IsAmong(status, replace.inputs);
-    const bool merged = (is_input_ || !replace.any) && IsMergedTrace(path);
-    if (is_input_ && !(replace.merged_inputs && merged)) {
+    if (is_input_ && !(replace.merged_inputs && IsMergedTrace(path))) {
       return Failed(absl::StatusCode::kFailedPrecondition, "is one of the inputs, which are never replaced");
     }
-    if (!is_input_ && !replace.any && status.st_size > 0 && !merged && !IsOwnOutput(Beginning(path))) {
-      return Failed(absl::StatusCode::kAlreadyExists,
-                    "exists, and is nothing that rfinject can make again; --force replaces it");
+    if (!is_input_ && !replace.any && status.st_size > 0) {
+      return Failed(absl::StatusCode::kAlreadyExists, "exists; --force replaces it");
     }
   }
   absl::Status unnamed = replace.named ? absl::OkStatus() : OpenUnnamed();

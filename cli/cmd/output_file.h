@@ -17,8 +17,7 @@ namespace rfinject::cli {
 
 inline constexpr Option kOutputOption = {"output", 'o', "FILE", "write there, not to standard output; created 0600",
                                          kFiles};
-inline constexpr Option kForceOption = {"force", 0, "",
-                                        "replace FILE also where it is nothing that rfinject can make again"};
+inline constexpr Option kForceOption = {"force", 0, "", "replace FILE where it exists"};
 
 // What may be replaced. An input never is, whatever is said here.
 struct Replace {
@@ -40,8 +39,8 @@ Replace ReplaceOf(const ParsedOptions& parsed, std::span<const std::string> inpu
 // the old one. The file is created 0600: traces hold command lines. Never writes through a symbolic link. A device or
 // a pipe is written to directly.
 //
-// What exists is replaced without a question when it is empty, an output of ours (own_output.h) or a trace that was
-// merged or imported; a trace of a process cannot be had again.
+// A file that exists and is not empty is replaced only where Replace says so: what is in it may be a page that
+// somebody has written, or a trace that cannot be taken again, and nobody must look into it to know what -o does.
 class OutputFile {
  public:
   OutputFile() = default;

@@ -15,8 +15,8 @@
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/text_output.h"
 #include "cli/cmd/user_calibration.h"
-#include "cli/import/execution_trace_estimate.h"
-#include "cli/report/alarm.h"
+#include "cli/import/et/estimate.h"
+#include "cli/report/alarms/alarm.h"
 #include "cli/report/machine.h"
 #include "cli/view/views.h"
 

@@ -59,13 +59,12 @@ std::vector<RunLine> LinesOf(const LoadedRuns& loaded, const Calibration& calibr
   const std::map<std::string, size_t> runs_above = RunsAbove(loaded.runs);
   for (const LoadedRun& run : loaded.runs) {
     for (const auto& [key, part] : run.profile.runs) {
-      RunLine line =
-          MakeRunLine(FoldRun(run.profile, part, MachineFor(part), {.by = By::kModel, .calibration = &calibration}),
-                      part.ranks.size());
-      line.path = PathOf(run.of, runs_above);
-      line.start_unix_ns = run.of.start_unix_ns;
-      line.argv = run.of.argv;
-      lines.push_back(std::move(line));
+      lines.push_back(
+          {.path = PathOf(run.of, runs_above),
+           .start_unix_ns = run.of.start_unix_ns,
+           .argv = run.of.argv,
+           .ranks = std::max<uint64_t>(part.ranks.size(), 1),
+           .report = FoldRun(run.profile, part, MachineFor(part), {.by = By::kModel, .calibration = &calibration})});
     }
   }
   std::stable_sort(lines.begin(), lines.end(),

@@ -288,10 +288,10 @@ class Summing {
   std::vector<Target> targets_;    // shares are their workers'; the rest is guarded by mutex_
   std::mutex mutex_;
   std::condition_variable room_;
-  size_t decided_ = 0;                                   // so many files
-  std::map<size_t, std::unique_ptr<ReadFile>> waiting_;  // read, and behind one that is not
-  std::map<std::string, std::string> origins_;           // which file each trace that was added came from, by its id
-  std::vector<std::pair<std::string, std::string>> copies_;  // files that hold nothing else, and where it was read
+  size_t decided_ = 0;                                       // of how many files it is known whether they count
+  std::map<size_t, std::unique_ptr<ReadFile>> waiting_;      // files that were read before an earlier one was
+  std::map<std::string, std::string> origins_;               // by a trace's id: the file that it was added from
+  std::vector<std::pair<std::string, std::string>> copies_;  // files that add nothing, and the file that has it all
   Progress progress_{"reading trace"};
 };
 

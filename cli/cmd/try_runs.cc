@@ -16,9 +16,9 @@
 #include "cli/cmd/subprocess.h"
 #include "cli/cmd/text_file.h"
 #include "cli/cmd/try_folder.h"
+#include "cli/report/facts/memory.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "cli/report/memory.h"
 
 namespace rfinject::cli {
 namespace {
@@ -156,7 +156,7 @@ const RunDiff* MainPair(const Diff& diff) {
   const RunDiff* best = nullptr;
   for (const RunDiff& pair : diff.pairs) {
     const auto weight = [](const RunDiff& one) {
-      return std::pair(!one.before.validation, one.total[Compared::kTime].before);
+      return std::pair(!one.before.steps.validation, one.total[Compared::kTime].before);
     };
     if (best == nullptr || weight(pair) > weight(*best)) best = &pair;
   }
@@ -172,11 +172,11 @@ void Describe(const Profile& profile, const Calibration& calibration, Trial* tri
     Report report = FoldRun(profile, run, MachineFor(run), {.by = By::kModel, .calibration = &calibration});
     const MemoryTable memory = FoldMemory(run);
     trial->peak_bytes =
-        std::max({trial->peak_bytes, memory.known ? memory.allocated_bytes : 0, report.memory_peak_bytes});
-    const double weight = report.validation ? 0 : report.total.time_ns();
+        std::max({trial->peak_bytes, memory.known ? memory.allocated_bytes : 0, report.memory.peak_bytes});
+    const double weight = report.steps.validation ? 0 : report.total.sums.time_ns();
     if (weight <= largest) continue;
     largest = weight;
-    trial->step_ns = report.step_gpu_ns;
+    trial->step_ns = report.clock.gpu_ns;
     trial->clock_ns = report.advice.facts[static_cast<size_t>(Fact::kClock)].value_or(0);
     *main = std::move(report);
   }

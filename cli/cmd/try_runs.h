@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "cli/cmd/try_changes.h"
 #include "cli/model/calibration.h"
-#include "cli/report/trial.h"
+#include "cli/report/compare/trial.h"
 
 namespace rfinject::cli {
 

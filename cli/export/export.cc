@@ -4,8 +4,9 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "cli/report/run_list.h"
-#include "cli/report/run_name.h"
+#include "cli/report/facts/run.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/report.h"
 
 namespace rfinject::cli {
 namespace {
@@ -46,19 +47,11 @@ ProcessInfo ProcessOf(const ExportedRun& run) {
   return first != nullptr ? *first : ProcessInfo{};
 }
 
-double StepWallNs(const ExportedRun& run) {
-  return run.kernels.run.source == SourceKind::kMeasured ? run.kernels.step_wall_ns : 0;
-}
-
-std::string_view ModeOf(const Report& report) {
-  return report.validation ? "validation" : report.run.training ? "training" : "inference";
-}
-
 std::string TitleOf(const ExportedRun& run) {
   const Report& report = run.kernels;
   const std::string rank = run.run.processes > 1 ? std::to_string(run.run.processes) + " processes"
                                                  : "rank " + std::to_string(ProcessOf(run).rank);
-  return absl::StrCat(rank, ": ", ModelName(report.run, report.processes), ", ", std::string(ModeOf(report)), ", ",
+  return absl::StrCat(rank, ": ", ModelName(report.run, report.process.list), ", ", std::string(ModeOf(report)), ", ",
                       GpuTitle(report.run));
 }
 

@@ -19,9 +19,11 @@
 #include "absl/status/status.h"
 #include "cli/profile/profile.h"
 #include "cli/profile/step_span.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // What one trace says of one kind of run in it (training, validation): one rank, or those that were merged.
 struct ExportedRun {
@@ -38,13 +40,6 @@ struct ExportedRun {
 
 // The process that an exported run is named for: the first of the run's; empty facts where no process says any.
 ProcessInfo ProcessOf(const ExportedRun& run);
-
-// Wall time of a mean step, in ns; 0 where it is not known, as in an estimate, whose clock is that of another
-// machine.
-double StepWallNs(const ExportedRun& run);
-
-// "training", "validation" or "inference".
-std::string_view ModeOf(const Report& report);
 
 // "rank 3: resnet18, training, A100-SXM4-40GB".
 std::string TitleOf(const ExportedRun& run);
@@ -64,6 +59,11 @@ struct ExportKind {
   std::string_view help;
   bool text = false;                  // a terminal may show it
   bool lines = false, steps = false;  // it asks for these of ExportedRun
+  // What a run is folded by: layers, kernels and, where it asks for them, lines.
+  std::span<const By> groupings() const {
+    static constexpr By kAll[] = {By::kLayer, By::kKernel, By::kSource};
+    return std::span(kAll).first(lines ? 3 : 2);
+  }
   // Null: the Python package writes it, into a folder.
   std::unique_ptr<Exporter> (*make)(WriteBytes write) = nullptr;
 };

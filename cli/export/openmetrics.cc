@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "cli/export/export.h"
-#include "cli/report/column.h"
-#include "cli/report/run_name.h"
+#include "cli/report/facts/run.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/facts/schemas.h"
+#include "cli/report/rows/column.h"
 #include "cli/text/cell_text.h"
 #include "cli/text/code_points.h"
 
@@ -41,7 +43,7 @@ class OpenMetricsExporter : public Exporter {
     const Report& report = run.layers;
     const ProcessInfo process = ProcessOf(run);
     std::string labels;
-    AddLabel("network", ModelName(report.run, report.processes), &labels);
+    AddLabel("network", ModelName(report.run, report.process.list), &labels);
     AddLabel("mode", ModeOf(report), &labels);
     AddLabel("gpu", GpuTitle(report.run), &labels);
     AddLabel("source", SourceName(report.run.source), &labels);
@@ -52,24 +54,23 @@ class OpenMetricsExporter : public Exporter {
     // This tells two runs apart that are alike in all other labels. The time when they began is no label, so that the
     // next run of a job continues the same series.
     AddLabel("run", std::to_string(++runs_), &labels);
-    Put("started_unix_ns", "When the process began, ns since 1970", labels,
-        KnownCount(static_cast<uint64_t>(std::max<int64_t>(process.start_unix_ns, 0))));
-    Put("steps", "Measured steps", labels, Cell{report.steps});
-    Put("samples", "Samples of all measured steps", labels, Cell{report.samples});
-    Put("step_wall_ns", "Wall time of a mean step, ns", labels, KnownCell(StepWallNs(run)));
-    Put("step_gpu_ns", "GPU time of a mean step, ns", labels, KnownCell(report.step_gpu_ns));
-    Put("alarms", "Alarms that the report raises", labels, Cell{uint64_t{report.alarms.size()}});
+    for (const ListedFact& listed : FactsIn(Schema::kOpenMetrics)) {
+      if (listed.fact == nullptr) {
+        Put(listed.name, "When the process began, ns since 1970", labels,
+            KnownCount(static_cast<uint64_t>(std::max<int64_t>(process.start_unix_ns, 0))));
+      } else {
+        Put(listed.name, HelpOf(listed.fact->info), labels, listed.ValueIn(report));
+      }
+    }
     const RowSet phases = RowsOf(report, report.phases);
     for (const Column& column : phases.columns) {
       if (!column.info.data || column.info.kind == Kind::kText || !Keeps(By::kPhase, column.info.name)) continue;
-      std::string help(column.info.title);
-      if (!column.info.unit.empty()) help += ", " + std::string(column.info.unit);
       for (size_t i = 0; i < phases.size; ++i) {
         std::string of_phase = labels;
         AddLabel("phase", PhaseName(report.phases[i].phase), &of_phase);
         // A phase may be there once a model.
         AddLabel("model", report.phases[i].model, &of_phase);
-        Put("phase_" + std::string(column.info.name), help, of_phase, column.value(i));
+        Put("phase_" + std::string(column.info.name), HelpOf(column.info), of_phase, column.value(i));
       }
     }
     return absl::OkStatus();
@@ -90,13 +91,18 @@ class OpenMetricsExporter : public Exporter {
     std::string help, lines;
   };
 
-  void Put(const std::string& name, const std::string& help, const std::string& labels, const Cell& cell) {
+  static std::string HelpOf(const ColumnInfo& info) {
+    const std::string_view what = info.title.empty() ? info.help : info.title;
+    return std::string(what) + (info.unit.empty() ? "" : ", " + std::string(info.unit));
+  }
+
+  void Put(std::string_view name, const std::string& help, const std::string& labels, const Cell& cell) {
     if (!std::holds_alternative<uint64_t>(cell) && !std::holds_alternative<double>(cell)) return;
     const std::string value = NumberText(NumberIn(cell));
     if (value.empty()) return;
-    Family& family = families_[name];
+    Family& family = families_[std::string(name)];
     family.help = help;
-    family.lines += std::string(kPrefix) + name + "{" + labels + "} " + value + "\n";
+    family.lines += std::string(kPrefix) + std::string(name) + "{" + labels + "} " + value + "\n";
   }
 
   const WriteBytes write_;

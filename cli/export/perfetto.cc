@@ -14,7 +14,7 @@
 
 #include "cli/export/export.h"
 #include "cli/export/perfetto.pb.h"
-#include "cli/report/column.h"
+#include "cli/report/rows/column.h"
 #include "cli/report/run_list.h"
 #include "cli/text/code_points.h"
 
@@ -83,7 +83,7 @@ class PerfettoExporter : public Exporter {
     }
     // Where a slice begins, unrounded: the ends of children and parents fall together.
     double at_ns = 0;
-    const double steps = run.kernels.steps > 0 ? static_cast<double>(run.kernels.steps) : 1;
+    const double steps = run.kernels.steps.count > 0 ? static_cast<double>(run.kernels.steps.count) : 1;
     const auto put = [&](const auto& self, size_t index) -> void {
       const Slice& slice = slices[index];
       TrackEvent begin = EventOf(TrackEvent::SLICE_BEGIN, process + kMeanStep);
@@ -166,9 +166,8 @@ class PerfettoExporter : public Exporter {
     track->mutable_process()->set_process_name(PrintableText(TitleOf(run)));
     for (const std::string& word : info.argv) track->mutable_process()->add_cmdline(PrintableText(word));
     Put(&packet);
-    const uint64_t steps = run.kernels.steps;
+    const uint64_t steps = run.kernels.steps.count;
     const std::string what = run.kernels.run.source == SourceKind::kEstimated ? ", estimated" : "";
-    // The description is also what rfinject knows its own file by (cli/cmd/own_output.cc).
     PutTrack(process, kMeanStep, (steps == 0 ? "all launches" : "mean of " + CountOf(steps)) + what, std::nullopt,
              "Slices lie one behind the other, each as long as it takes on the GPU (rfinject export)");
   }
@@ -236,7 +235,7 @@ class PerfettoExporter : public Exporter {
   // What PM sampling saw in the windows of one process, from the first step on.
   void PutWindows(const ExportedRun& run, uint64_t process) {
     const std::vector<PmWindowInfo>& windows = run.run.pm_windows;
-    if (windows.empty() || run.run.processes > 1 || run.kernels.validation) return;
+    if (windows.empty() || run.run.processes > 1 || run.kernels.steps.validation) return;
     const int64_t zero_ns = BeginOf(run);
     const bool has_tensor =
         std::any_of(windows.begin(), windows.end(), [](const auto& one) { return one.has_tensor; });

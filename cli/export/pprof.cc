@@ -14,9 +14,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "cli/export/export.h"
 #include "cli/export/pprof.pb.h"
-#include "cli/report/column.h"
-#include "cli/report/run_name.h"
-#include "cli/report/stacks.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/stacks.h"
 #include "cli/text/code_points.h"
 
 namespace rfinject::cli {
@@ -32,7 +32,7 @@ constexpr Value kValues[] = {{"time_ns", "nanoseconds"},
                              {"slack_ns", "nanoseconds"},
                              {"launches", "count"}};
 
-// Marks the profile as made by rfinject; own_output.cc looks for it.
+// What made the profile.
 constexpr char kComment[] = "rfinject export --to pprof";
 
 int64_t Rounded(double value) {
@@ -93,7 +93,7 @@ class PprofExporter : public Exporter {
     const RowSet columns = RowsOf(report, report.rows);
     std::vector<const Column*> values;
     for (const Value& value : kValues) values.push_back(columns.Find(value.column));
-    const std::string model = ModelName(report.run, report.processes);
+    const std::string model = ModelName(report.run, report.process.list);
     const std::string rank = std::to_string(ProcessOf(run).rank);
     for (size_t i = 0; i < report.rows.size(); ++i) {
       const Row& row = report.rows[i];
@@ -121,7 +121,7 @@ class PprofExporter : public Exporter {
       auto* sample = profile_.add_sample();
       for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame) sample->add_location_id(*frame);
       for (const Column* value : values) sample->add_value(Rounded(NumberIn(value->value(i))));
-      AddLabel("device", report.device_name, sample);
+      AddLabel("device", report.device.name, sample);
       AddLabel("source", SourceName(report.run.source), sample);
       // As a text: the number 0 is no label to pprof.
       if (run.run.processes == 1) AddLabel("rank", rank, sample);

@@ -12,12 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/export/export.h"
-#include "cli/report/column.h"
-#include "cli/report/memory.h"
-#include "cli/report/run_list.h"
-#include "cli/report/run_name.h"
-#include "cli/report/stacks.h"
-#include "cli/report/waits.h"
+#include "cli/report/facts/memory.h"
+#include "cli/report/facts/schemas.h"
+#include "cli/report/facts/waits.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/stacks.h"
 #include "cli/text/code_points.h"
 #include "cli/words/opening.h"
 #include "cli/words/words.h"
@@ -25,7 +24,7 @@
 namespace rfinject::cli {
 namespace {
 
-// "rfij", by which a database says what made it; own_output.cc knows it.
+// "rfij", by which a database says what made it.
 constexpr int kApplicationId = 0x7266696a;
 constexpr int kSchemaVersion = 1;
 
@@ -37,43 +36,27 @@ using Database = std::unique_ptr<sqlite3, Closes>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closes>;
 
 // What a table says of a run, besides the sums that all tables have.
-struct RunFacts {
+struct SqlRun {
   const ExportedRun& run;
   ProcessInfo process;
 };
 Cell OfText(std::string_view text) { return text.empty() ? Cell{} : Cell{PrintableText(text)}; }
 
-constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
-    {TextColumn("job"), [](const RunFacts& at) { return OfText(at.run.job); }},
-    {TextColumn("path"), [](const RunFacts& at) { return OfText(at.run.path); }},
-    {TextColumn("trace_id"), [](const RunFacts& at) { return OfText(at.run.trace_id); }},
+constexpr auto kRunColumns = std::to_array<ColumnOf<SqlRun>>({
+    {TextColumn("job"), [](const SqlRun& at) { return OfText(at.run.job); }},
+    {TextColumn("path"), [](const SqlRun& at) { return OfText(at.run.path); }},
+    {TextColumn("trace_id"), [](const SqlRun& at) { return OfText(at.run.trace_id); }},
     {{.name = "started_unix_ns", .kind = Kind::kCount, .unit = "ns"},
-     [](const RunFacts& at) {
+     [](const SqlRun& at) {
        return KnownCount(static_cast<uint64_t>(std::max<int64_t>(at.process.start_unix_ns, 0)));
      }},
-    {TextColumn("command"), [](const RunFacts& at) { return OfText(CommandText(at.process.argv)); }},
-    {TextColumn("host"), [](const RunFacts& at) { return OfText(at.process.host); }},
-    {CountColumn("pid"), [](const RunFacts& at) { return KnownCount(at.process.pid); }},
+    {TextColumn("command"), [](const SqlRun& at) { return OfText(CommandText(at.process.argv)); }},
+    {TextColumn("host"), [](const SqlRun& at) { return OfText(at.process.host); }},
+    {CountColumn("pid"), [](const SqlRun& at) { return KnownCount(at.process.pid); }},
     {CountColumn("rank"),
-     [](const RunFacts& at) { return at.run.run.processes == 1 ? Cell{uint64_t{at.process.rank}} : Cell{}; }},
-    {CountColumn("world_size"), [](const RunFacts& at) { return KnownCount(at.process.world_size); }},
-    {CountColumn("processes"), [](const RunFacts& at) { return Cell{at.run.run.processes}; }},
-    {TextColumn("torch_version"), [](const RunFacts& at) { return OfText(at.process.torch_version); }},
-    {TextColumn("source"), [](const RunFacts& at) { return OfText(SourceName(at.run.kernels.run.source)); }},
-    {TextColumn("network"),
-     [](const RunFacts& at) { return OfText(ModelName(at.run.kernels.run, at.run.kernels.processes)); }},
-    {TextColumn("gpu"), [](const RunFacts& at) { return OfText(GpuTitle(at.run.kernels.run)); }},
-    {TextColumn("mode"), [](const RunFacts& at) { return OfText(ModeOf(at.run.kernels)); }},
-    {CountColumn("batch_size"), [](const RunFacts& at) { return KnownCount(at.run.kernels.run.batch_size); }},
-    {CountColumn("steps").Additive(), [](const RunFacts& at) { return Cell{at.run.kernels.steps}; }},
-    {CountColumn("samples").Additive(), [](const RunFacts& at) { return Cell{at.run.kernels.samples}; }},
-    {UnitColumn("step_wall_ns", "ns"), [](const RunFacts& at) { return KnownCell(StepWallNs(at.run)); }},
-    {UnitColumn("step_gpu_ns", "ns"), [](const RunFacts& at) { return KnownCell(at.run.kernels.step_gpu_ns); }},
-    {CountColumn("slow_steps").Additive(), [](const RunFacts& at) { return Cell{at.run.kernels.slow_steps}; }},
-    {ShareColumn("attributed_share"), [](const RunFacts& at) { return Cell{at.run.kernels.attributed_share}; }},
-    {UnitColumn("memory_peak_bytes", "B"),
-     [](const RunFacts& at) { return KnownCount(at.run.kernels.memory_peak_bytes); }},
-    {CountColumn("unfinished"), [](const RunFacts& at) { return Cell{at.run.kernels.unfinished}; }},
+     [](const SqlRun& at) { return at.run.run.processes == 1 ? Cell{uint64_t{at.process.rank}} : Cell{}; }},
+    {CountColumn("world_size"), [](const SqlRun& at) { return KnownCount(at.process.world_size); }},
+    {TextColumn("torch_version"), [](const SqlRun& at) { return OfText(at.process.torch_version); }},
 });
 
 constexpr auto kAlarmColumns = std::to_array<ColumnOf<Alarm>>({
@@ -120,8 +103,9 @@ class SqliteExporter : public Exporter {
   absl::Status Add(const ExportedRun& exported) override {
     ++run_;
     const Report& kernels = exported.kernels;
-    const std::vector<RunFacts> facts = {{exported, ProcessOf(exported)}};
-    RowSet runs = RowSetOf(kRunColumns, facts);
+    const std::vector<SqlRun> facts = {{exported, ProcessOf(exported)}};
+    RowSet runs =
+        FactRows(Schema::kSql, RowSetOf(kRunColumns, facts), [&kernels](size_t) -> const Report& { return kernels; });
     const std::vector<Row> total = {TotalRow(kernels)};
     for (Column& column : RowsOf(kernels, total).columns) {
       if (column.info.data && !IsIdentity(column.info.name)) runs.columns.push_back(std::move(column));

@@ -1,7 +1,6 @@
 // CSV (RFC 4180 quoting, line feeds): one table of all lines of a document. Its head has the columns of all row sets,
 // each where it first occurs; a line is empty in the columns that its set lacks.
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -56,8 +55,6 @@ absl::Status WriteCsv(const Document& document, const WriteOptions& options, std
   return absl::OkStatus();
 }
 
-constexpr auto kCsvMarks = std::to_array<OwnMark>({{"record,"}, {"run,device,"}});
-
 }  // namespace
 
 bool LooksLikeFormula(std::string_view text) {
@@ -73,7 +70,7 @@ bool LooksLikeFormula(std::string_view text) {
 }
 
 namespace formats {
-Format csv() { return {.name = "csv", .write = WriteCsv, .marks = kCsvMarks}; }
+Format csv() { return {.name = "csv", .write = WriteCsv}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -1,7 +1,7 @@
 // File: format.h
 //
-// An output format is one file of this folder: a function that writes any Document, and what tells the files that it
-// wrote from others. The build finds it by its name: csv.cc defines formats::csv().
+// An output format is one file of this folder: a function that writes any Document. The build finds it by its name:
+// csv.cc defines formats::csv().
 #ifndef RFINJECT_CLI_FORMAT_FORMAT_H_
 #define RFINJECT_CLI_FORMAT_FORMAT_H_
 
@@ -33,18 +33,11 @@ struct WriteOptions {
   CsvTexts csv_texts = CsvTexts::kForSpreadsheets;
 };
 
-// How an output of ours begins.
-struct OwnMark {
-  std::string_view begins;
-  std::string_view holds = {};  // further on in the first bytes; empty: anything
-};
-
 struct Format {
   std::string_view name;  // as --format has it, and the ending of a file's name
   // Fails with InvalidArgument, and a message that goes on after the document's name, where the document has nothing
   // that this format shows.
   absl::Status (*write)(const Document& document, const WriteOptions& options, std::ostream& out);
-  std::span<const OwnMark> marks;
   std::string_view also = {};  // an older name, which --format still takes
   bool colors = false;         // the sequences that set colours in its texts are ours
   bool pictures_only = false;  // of no use to a command whose documents hold no picture

@@ -1,7 +1,6 @@
 // The page: one self-contained file. Sections become cards that a navigation jumps to; the section with pictures has
 // the table of their rows, which the script sorts, filters and draws.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -13,10 +12,8 @@
 #include "cli/format/format.h"
 #include "cli/format/html/assets/assets.h"
 #include "cli/format/html/page_data.h"
-#include "cli/picture/names.h"
 #include "cli/picture/palette.h"
 #include "cli/picture/svg.h"
-#include "cli/report/picture_data.h"
 #include "cli/text/markup.h"
 #include "cli/text/units.h"
 #include "cli/view/table_lines.h"
@@ -33,17 +30,18 @@ constexpr size_t kMostRows = 2000;  // of a table that is no list of the picture
 
 // Where the slider stands when the page opens, in percent of each run's time: at 99 where there are many rows, and
 // lower where even those would be too many to draw at once.
-double OpeningShare(std::span<const Report> reports) {
+double OpeningShare(const LinkedTable& table) {
   constexpr double kLeast = 50, kStep = 0.5;
-  size_t row_count = 0;
+  size_t row_count = 0, row = 0;
   double share = 99;
-  for (const Report& report : reports) {
+  for (const RowSet& run : table.runs) {
+    const Column& time_share = *run.Find("time_share");
     std::vector<double> times;
-    for (const Row& row : PictureRows(report)) {
-      if (row.member_of < 0) times.push_back(row.time_share);
+    for (size_t i = 0; i < run.size; ++i, ++row) {
+      if (table.group_of.empty() || table.group_of[row] < 0) times.push_back(NumberIn(time_share.value(i)));
     }
     row_count += times.size();
-    const size_t most = kMostAtOpening / reports.size();
+    const size_t most = kMostAtOpening / table.runs.size();
     if (times.size() <= most) continue;
     std::sort(times.begin(), times.end(), std::greater<>());
     const double reached = 100 * std::accumulate(times.begin(), times.begin() + static_cast<ptrdiff_t>(most), 0.0);
@@ -66,10 +64,10 @@ Markup PageHead(const std::string& title) {
       "</style>\n</head>\n"};
 }
 
-Markup SourceBadge(const Report& report) {
+Markup SourceBadge(const LinkedTable& table) {
   Markup out = {"<span class=\"badge"};
-  if (report.run.source == SourceKind::kMeasured && !report.simulated()) out.Add({" measured"});
-  return out.Add({"\">", Escaped(SourceTitle(report)), "</span>"});
+  if (table.measured) out.Add({" measured"});
+  return out.Add({"\">", Escaped(table.source), "</span>"});
 }
 
 constexpr Literal kThemeButton = "<button id=theme type=button aria-label=\"Light or dark\">Dark</button>";
@@ -80,7 +78,7 @@ Markup Header(const Document& document) {
   Markup out = {"<header><h1>",
                 Escaped(colon == std::string::npos ? document.title : document.title.substr(colon + 2)), "</h1>"};
   for (const Section& section : document.sections) {
-    if (section.drawn.size() == 1) out.Add({SourceBadge(section.drawn.front())});
+    if (section.linked && section.linked->runs.size() == 1) out.Add({SourceBadge(*section.linked)});
   }
   return out.Add({kThemeButton, "</header>\n"});
 }
@@ -105,28 +103,28 @@ Markup FigureOf(const Figure& figure, const Drawn& drawn, size_t first_row, Medi
           PictureSvg(drawn.picture, *drawn.report, options), "</div>"};
 }
 
-// The pictures of the reports that the table lists, each with both views. `data` gets the pictures for the script.
+// The pictures of the runs that the table lists, each with both views. `data` gets the pictures for the script.
 Markup DrawnFigures(const Section& section, std::vector<std::vector<Picture>>* data) {
-  const std::span<const Report> reports = section.drawn;
+  const std::vector<RowSet>& runs = section.linked->runs;
   std::vector<const Figure*> figures;
   for (const std::vector<Figure>& row : section.figures) {
     for (const Figure& figure : row) figures.push_back(&figure);
   }
   Markup out = {"<section class=pictures id=pictures data-title=Pictures>\n"};
   size_t first_row = 0;
-  for (size_t r = 0; r < reports.size(); ++r) {
+  for (size_t r = 0; r < runs.size(); ++r) {
     out.Add({"<figure>"});
     std::vector<Picture>& pictures = data->emplace_back();
     for (const Medium medium : {Medium::kPage, Medium::kPhone}) {
       // All rooflines come first, then all time views.
-      for (size_t i = r; i < figures.size(); i += reports.size()) {
+      for (size_t i = r; i < figures.size(); i += runs.size()) {
         Drawn drawn = figures[i]->lay_out(medium);
         out.Add({FigureOf(*figures[i], drawn, first_row, medium)});
         pictures.push_back(std::move(drawn.picture));
       }
     }
     out.Add({"</figure>\n"});
-    first_row += PictureRows(reports[r]).size();
+    first_row += runs[r].size;
   }
   return out.Add({"</section>\n"});
 }
@@ -233,17 +231,18 @@ absl::Status WriteHtml(const Document& document, const WriteOptions&, std::ostre
   Markup body = Header(document);
   body.Add({SentenceList(document.headline)});
   for (const Section& section : document.sections) {
-    if (section.drawn.empty()) {
+    if (!section.linked) {
       body.Add({Card(section)});
       continue;
     }
-    const bool many = section.drawn.size() > 1;
+    const bool many = section.linked->runs.size() > 1;
     std::vector<std::vector<Picture>> pictures;
     const Markup figures = DrawnFigures(section, &pictures);
     body.Add({kNoScript, kViewLinks,
               many ? Literal("<main class=linked>\n") : Literal("<main class=\"linked abreast\">\n"), figures,
               "<section id=\"", Escaped(section.id), "\" data-title=\"", Escaped(section.tab), "\">",
-              TableElement(LayersData(section.drawn, pictures, OpeningShare(section.drawn))), "</section></main>\n"});
+              TableElement(LayersData(*section.linked, pictures, OpeningShare(*section.linked))),
+              "</section></main>\n"});
   }
   Markup page = PageHead(document.title);
   page.Add({"<body>\n", body, "<script>\n", kPageJs, "</script>\n</body>\n</html>\n"});
@@ -251,12 +250,10 @@ absl::Status WriteHtml(const Document& document, const WriteOptions&, std::ostre
   return absl::OkStatus();
 }
 
-constexpr auto kHtmlMarks = std::to_array<OwnMark>({{"<!DOCTYPE html>\n", "<title>rfinject"}});
-
 }  // namespace
 
 namespace formats {
-Format html() { return {.name = "html", .write = WriteHtml, .marks = kHtmlMarks, .whole_run = true}; }
+Format html() { return {.name = "html", .write = WriteHtml, .whole_run = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

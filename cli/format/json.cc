@@ -1,6 +1,5 @@
 // JSON: the data of a document. Members of the outer objects have lines of their own, those of rows share one: a
 // report is read by people and by line-based tools too.
-#include <array>
 #include <ostream>
 #include <string>
 #include <type_traits>
@@ -87,12 +86,10 @@ absl::Status WriteJson(const Document& document, const WriteOptions&, std::ostre
   return absl::OkStatus();
 }
 
-constexpr auto kJsonMarks = std::to_array<OwnMark>({{"{\n  \"schema\": \"rfinject."}});
-
 }  // namespace
 
 namespace formats {
-Format json() { return {.name = "json", .write = WriteJson, .marks = kJsonMarks}; }
+Format json() { return {.name = "json", .write = WriteJson}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

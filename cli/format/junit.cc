@@ -1,6 +1,5 @@
 // JUnit's XML: a test case for each condition of a document, for what shows tests.
 #include <algorithm>
-#include <array>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -40,13 +39,10 @@ absl::Status WriteJunit(const Document& document, const WriteOptions&, std::ostr
   return absl::OkStatus();
 }
 
-constexpr auto kJunitMarks =
-    std::to_array<OwnMark>({{"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rfinject "}});
-
 }  // namespace
 
 namespace formats {
-Format junit() { return {.name = "junit", .write = WriteJunit, .marks = kJunitMarks}; }
+Format junit() { return {.name = "junit", .write = WriteJunit}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -1,5 +1,4 @@
 // Markdown: for a comment on a change, or a page of a wiki.
-#include <array>
 #include <ostream>
 #include <string>
 
@@ -16,7 +15,7 @@ void WriteSentence(const Sentence& sentence, std::ostream& out) {
   for (const auto& [label, text] : sentence.details) out << "  * " << MarkdownText(label + text) << '\n';
 }
 
-void WriteTable(const Table& table, const WriteOptions& options, std::ostream& out) {
+void WriteMarkdownTable(const Table& table, const WriteOptions& options, std::ostream& out) {
   const TableLines text = LinesOf(table, options.most_rows, "");
   if (table.estimated) out << "Estimated, not measured.\n\n";
   for (const TableLook& look : text.looks) out << "| " << MarkdownText(look.title) << ' ';
@@ -39,7 +38,7 @@ absl::Status WriteMarkdown(const Document& document, const WriteOptions& options
     for (const Sentence& sentence : section.lead) WriteSentence(sentence, out);
     if (section.table) {
       if (!section.lead.empty()) out << '\n';
-      WriteTable(*section.table, options, out);
+      WriteMarkdownTable(*section.table, options, out);
       if (!section.notes.empty()) out << '\n';
     }
     for (const Sentence& sentence : section.notes) WriteSentence(sentence, out);
@@ -47,13 +46,10 @@ absl::Status WriteMarkdown(const Document& document, const WriteOptions& options
   return absl::OkStatus();
 }
 
-constexpr auto kMarkdownMarks =
-    std::to_array<OwnMark>({{"## rfinject "}, {"", "| | phase | before | after | change | |\n"}});
-
 }  // namespace
 
 namespace formats {
-Format markdown() { return {.name = "markdown", .write = WriteMarkdown, .marks = kMarkdownMarks}; }
+Format markdown() { return {.name = "markdown", .write = WriteMarkdown}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

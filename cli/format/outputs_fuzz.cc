@@ -27,12 +27,12 @@
 #include "cli/model/calibration.h"
 #include "cli/profile/accumulator.h"
 #include "cli/profile/limit.h"
-#include "cli/report/column.h"
-#include "cli/report/diff.h"
+#include "cli/report/compare/diff.h"
 #include "cli/report/fold.h"
 #include "cli/report/live.h"
 #include "cli/report/machine.h"
-#include "cli/report/roofs.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/testing/message_mutator.h"
 #include "cli/testing/outputs_input.pb.h"
 #include "cli/testing/trace_bytes.h"
@@ -157,14 +157,11 @@ Profile Read(const std::vector<uint8_t>& trace) {
 void Export(const ExportKind& kind, const Profile& profile, const Calibration& calibration) {
   std::string bytes;
   const auto exporter = kind.make([&bytes](std::string_view more) { bytes += more; });
-  const std::vector<Report> layers =
-      FoldProfile(profile, MachineFor, {.by = By::kLayer, .calibration = &calibration});
-  const std::vector<Report> kernels =
-      FoldProfile(profile, MachineFor, {.by = By::kKernel, .calibration = &calibration});
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const absl::Status status =
-        exporter->Add({"trace.rfx", "job", profile.runs.at(kernels[i].run), layers[i], kernels[i],
-                       profile.trace_ids.empty() ? "" : *profile.trace_ids.begin()});
+  for (const auto& [key, run] : profile.runs) {
+    const std::vector<Report> reports =
+        FoldRunBy(profile, run, MachineFor(run), {.calibration = &calibration}, kind.groupings());
+    const absl::Status status = exporter->Add({"trace.rfx", "job", run, reports[0], reports[1],
+                                               profile.trace_ids.empty() ? "" : *profile.trace_ids.begin()});
     if (!status.ok()) Fail(std::string(kind.name) + ": " + std::string(status.message()), bytes);
   }
   const absl::Status status = exporter->Finish();

@@ -17,8 +17,8 @@
 #include "cli/format/html/page_data.h"
 #include "cli/format/testing/synthetic_report.h"
 #include "cli/format/testing/written.h"
-#include "cli/report/column.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/testing/sample_report.h"
 #include "cli/text/markup.h"
 #include "cli/words/words.h"
@@ -88,7 +88,7 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   };
   expect("time_ns", [](const Row& r) { return r.sums.time_ns(); });
   expect("time_share", [](const Row& r) { return r.time_share; });
-  const double steps = static_cast<double>(reports[0].steps);
+  const double steps = static_cast<double>(reports[0].steps.count);
   expect("time_per_step_ns", [&](const Row& r) { return r.sums.time_ns() / steps; });
   expect("slack_per_step_ns", [&](const Row& r) { return r.derived.slack_ns / steps; });
   expect("launches_per_step", [&](const Row& r) { return static_cast<double>(r.sums.launches) / steps; });
@@ -105,7 +105,7 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns(); });
   expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns(); });
   expect("time_ci95_relative", [](const Row& r) { return r.time.relative; });
-  EXPECT_EQ(FindColumn(data, "time_ns")->at("totals").at(0), reports[0].total.time_ns());
+  EXPECT_EQ(FindColumn(data, "time_ns")->at("totals").at(0), reports[0].total.sums.time_ns());
 }
 
 TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
@@ -115,9 +115,8 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.input_shape = row.output_shape = "f32[8]";
     row.parameters = row.parameter_bytes = row.layers = 1;
     row.time = row.bytes = {.trust = Trust::kByStep, .relative = 0.1, .lacks = 0.1, .spread = 0.1, .p95 = 1};
-    row.counters_shared = true;
+    row.bytes.shared = true;
     row.kernels = {{.name = "x", .launches = 1}};
-    row.kernel_launches = 1;
     for (const QuantityInfo& quantity : AllQuantities()) row.sums[quantity.id] = 1;
     row.sums[Quantity::kTime] = 2;  // more than the least
     row.derived = Derive(row.sums);
@@ -243,7 +242,7 @@ TEST(EmitHtml, AlarmsOfSeveralRunsSayWhose) {
 TEST(EmitHtml, TrainingComesBeforeItsValidation) {
   Report training = SampleReports()[1];
   Report validation = training;
-  validation.validation = true;
+  validation.steps.validation = true;
   const std::string html = Html({validation, training});
   const size_t first = html.find("Where a step goes: "), second = html.find("Where a step goes: ", first + 1);
   ASSERT_NE(second, std::string::npos);
@@ -258,7 +257,7 @@ TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {
   EXPECT_TRUE(Says(html, "<b>R002 </b>")) << "<b>R002 </b>";
   EXPECT_TRUE(Says(html, std::string(report.alarms[0].causes))) << report.alarms[0].causes;
   EXPECT_TRUE(Says(html, report.kept.diagnostic[0].text)) << report.kept.diagnostic[0].text;
-  EXPECT_TRUE(Says(html, TierText(report.tier))) << TierText(report.tier);
+  EXPECT_TRUE(Says(html, TierText(report.process.tier))) << TierText(report.process.tier);
   EXPECT_TRUE(Says(html, report.kept.drop[0].what)) << report.kept.drop[0].what;
   EXPECT_TRUE(Says(html, "MEASURED by hardware counters")) << "MEASURED by hardware counters";
 }

@@ -2,7 +2,6 @@
 #include "cli/picture/svg.h"
 
 #include <algorithm>
-#include <array>
 #include <ostream>
 
 #include "cli/format/format.h"
@@ -36,13 +35,10 @@ absl::Status WriteSvg(const Document& document, const WriteOptions&, std::ostrea
   return absl::OkStatus();
 }
 
-constexpr auto kSvgMarks =
-    std::to_array<OwnMark>({{"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"}});
-
 }  // namespace
 
 namespace formats {
-Format svg() { return {.name = "svg", .write = WriteSvg, .marks = kSvgMarks, .pictures_only = true}; }
+Format svg() { return {.name = "svg", .write = WriteSvg, .pictures_only = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

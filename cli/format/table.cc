@@ -1,7 +1,6 @@
 // Text for terminals: sentences and tables that fit the width. What does not fit is left out from the least important
 // column on, and names are shortened last.
 #include <algorithm>
-#include <array>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -147,27 +146,10 @@ absl::Status WriteDocument(const Document& document, const WriteOptions& options
   return absl::OkStatus();
 }
 
-constexpr auto kTableMarks = std::to_array<OwnMark>({
-    {"ESTIMATED on ", "\nBy "},
-    {"Measured on ", "\nBy "},
-    {"Imported from ", "\nBy "},
-    {"Nothing was measured: ", "\nBy "},
-    {"A  ", "\nB  "},
-    {"only in A: "},
-    {"only in B: "},
-    // Of older versions.
-    {"ESTIMATED on ", "Attribution tier "},
-    {"Measured on ", "Attribution tier "},
-    {"Imported from ", "Attribution tier "},
-    {"Nothing was measured: ", "Attribution tier "},
-});
-
 }  // namespace
 
 namespace formats {
-Format table() {
-  return {.name = "table", .write = WriteDocument, .marks = kTableMarks, .also = "text", .colors = true};
-}
+Format table() { return {.name = "table", .write = WriteDocument, .also = "text", .colors = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "cli/format/testing/written.h"
-#include "cli/report/column.h"
+#include "cli/report/rows/column.h"
 #include "cli/testing/sample_report.h"
 #include "cli/text/cell_text.h"
 #include "cli/view/report_view.h"
@@ -136,9 +136,9 @@ TEST(Table, FitsEveryWidth) {
 
 TEST(Table, SaysHowMuchMemoryWasInUseWhereItIsKnown) {
   Report report = testing::SampleMeasuredReport(By::kLayer);
-  report.memory_peak_bytes = 12'300'000'000;
+  report.memory.peak_bytes = 12'300'000'000;
   EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), HasSubstr("at most 12.3 GB of device memory in use"));
-  report.memory_peak_bytes = 0;
+  report.memory.peak_bytes = 0;
   EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), Not(HasSubstr("device memory")));
 }
 

@@ -11,14 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/import/execution_trace_estimate.h"
+#include "cli/import/et/estimate.h"
+#include "cli/import/et/execution_trace.h"
 #include "cli/import/file_name.h"
-#include "cli/import/ncu_csv.h"
-#include "cli/import/nsys_sqlite.h"
+#include "cli/import/ncu/ncu_csv.h"
+#include "cli/import/nsys/nsys_sqlite.h"
 #include "cli/import/torch/byte_stream.h"
-#include "cli/import/torch/execution_trace.h"
 #include "cli/import/torch/recording.h"
-#include "cli/import/torch_profiler.h"
+#include "cli/import/torch/torch_profiler.h"
 
 namespace rfinject::cli {
 namespace {

@@ -30,8 +30,8 @@ struct Line {
   std::string_view rest;  // the fields after it
 };
 
-// The lines of a calibration that hold a value; false, with `error`, where `use` (which may set `error`) says so of
-// one or where one is none.
+// Calls `use(line)` for each line of a calibration that holds a value. Returns false at the first line that cannot be
+// read, or that `use` refuses; `error` says why.
 template <typename Use>
 bool ForEachLine(std::string_view csv, std::string& error, const Use& use) {
   for (size_t number = 1; !csv.empty(); ++number) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/picture/roofline.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/code_points.h"
 
 namespace rfinject::cli {

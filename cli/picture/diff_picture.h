@@ -9,7 +9,7 @@
 
 #include "cli/picture/frames.h"
 #include "cli/picture/picture.h"
-#include "cli/report/diff.h"
+#include "cli/report/compare/diff.h"
 
 namespace rfinject::cli {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cli/picture/marks.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 
 namespace rfinject::cli {
 namespace {
@@ -32,7 +32,7 @@ Frames FramesFor(std::span<const Report> reports) {
       highest_ridge = std::max(highest_ridge, RidgeOf(roof));
       highest_peak = std::max(highest_peak, roof.peak_flop_per_s);
     }
-    frames.shortest_launch |= report.shortest_launch_ns > 0;
+    frames.shortest_launch |= report.queue.shortest_ns > 0;
     for (const Row& row : PictureRows(report)) {
       frames.phases.insert(PhaseOf(row));
       frames.levels |= row.sums.l2_bytes() > 0 || row.sums.l1_bytes() > 0;

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "cli/picture/geometry.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/roofs.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 struct Frames {
   Decades oi;           // FLOP per byte

@@ -7,7 +7,7 @@
 #include "cli/picture/axes.h"
 #include "cli/picture/mark_shape.h"
 #include "cli/picture/marks.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // The phases (Phase, or -1) of the rows without FLOP, in the order of their lanes from the left.
 std::vector<int> GutterPhases(std::span<const Row> rows);

@@ -9,9 +9,11 @@
 
 #include "cli/picture/labels.h"
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // The Phase of a row, -1 where it is of no single one.
 int PhaseOf(const Row& row);

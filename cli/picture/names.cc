@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/report/kernel_name.h"
-#include "cli/report/run_name.h"
+#include "cli/report/facts/run_name.h"
+#include "cli/report/rows/kernel_name.h"
 #include "cli/text/code_points.h"
 #include "cli/text/units.h"
 
@@ -73,8 +73,8 @@ std::string MarkLabel(const Row& row, const Report& report) {
 }
 
 std::string ReportTitle(const Report& report) {
-  const std::string title = ModelName(report.run, report.processes);
-  const std::string& device = report.device_name.empty() ? report.run.gpu : report.device_name;
+  const std::string title = ModelName(report.run, report.process.list);
+  const std::string& device = report.device.name.empty() ? report.run.gpu : report.device.name;
   return device.empty() ? title : title + " on " + device;
 }
 
@@ -87,7 +87,7 @@ std::string DocumentTitle(std::string_view what, std::span<const Report> reports
 std::string SourceTitle(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kMeasured:
-      return report.simulated() ? "SIMULATED by a test" : "MEASURED by hardware counters";
+      return report.device.simulated() ? "SIMULATED by a test" : "MEASURED by hardware counters";
     case SourceKind::kEstimated:
       return "ESTIMATED from tensor shapes";
     case SourceKind::kImported:
@@ -109,10 +109,10 @@ std::string ReportSubtitle(const Report& report) {
   if (policy.matmul_tf32 != 0) tf32 += std::string(tf32.empty() ? "" : ", ") + "matmul " + on_off(policy.matmul_tf32);
   if (!tf32.empty()) facts.push_back("TF32: " + tf32);
   if (!policy.autocast_dtype.empty()) facts.push_back("autocast " + policy.autocast_dtype);
-  if (report.steps > 0) facts.push_back(Counted(report.steps, "step", "steps"));
-  if (report.process_count > 1) facts.push_back(Grouped(report.process_count) + " processes");
+  if (report.steps.count > 0) facts.push_back(Counted(report.steps.count, "step", "steps"));
+  if (report.process.count > 1) facts.push_back(Grouped(report.process.count) + " processes");
   std::set<std::string> torch, rfinject, cuda;
-  for (const ProcessInfo& process : report.processes) {
+  for (const ProcessInfo& process : report.process.list) {
     if (!process.torch_version.empty()) torch.insert(process.torch_version);
     if (!process.rfinject_version.empty()) rfinject.insert(process.rfinject_version);
     if (!process.cuda_version.empty()) cuda.insert(process.cuda_version);

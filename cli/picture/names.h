@@ -8,9 +8,11 @@
 #include <string>
 #include <string_view>
 
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // Returns the name of a row on a label: its layer, operator, kernel or phase, depending on the report's `by`; with
 // its model before it where the run has several. Long paths lose their beginning.

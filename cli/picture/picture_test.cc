@@ -10,7 +10,7 @@
 #include "cli/format/testing/synthetic_report.h"
 #include "cli/picture/roof_labels.h"
 #include "cli/picture/testing/pictures.h"
-#include "cli/report/roofs.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/testing/sample_report.h"
 
 namespace rfinject::cli {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/picture/roof_lines.h"
-#include "cli/report/picture_data.h"
-#include "cli/report/roofs.h"
+#include "cli/report/rows/picture_data.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {

@@ -10,9 +10,11 @@
 
 #include "cli/picture/labels.h"
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/roofs.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // A label of one roof, or of several that are drawn on top of each other: "FP16, BF16 tensor, 312 TFLOP/s".
 struct RoofLabel {

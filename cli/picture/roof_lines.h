@@ -10,9 +10,11 @@
 
 #include "cli/picture/labels.h"
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/roofs.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // Whether the run uses the precision of this roof, over whichever path.
 bool PrecisionUsed(std::span<const RoofLine> roofs, const RoofLine& of);

@@ -14,8 +14,8 @@
 #include "cli/picture/roof_labels.h"
 #include "cli/picture/roof_lines.h"
 #include "cli/picture/title.h"
-#include "cli/report/picture_data.h"
-#include "cli/report/roofs.h"
+#include "cli/report/rows/picture_data.h"
+#include "cli/report/rows/roofs.h"
 
 namespace rfinject::cli {
 namespace {

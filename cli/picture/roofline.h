@@ -10,9 +10,10 @@
 
 #include "cli/picture/frames.h"
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // No mark's label stands on a line of `spared`, which the caller draws over the picture. Marks stand where they do
 // whatever is spared.

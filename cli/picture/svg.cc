@@ -7,7 +7,7 @@
 #include "cli/picture/mark_shape.h"
 #include "cli/picture/names.h"
 #include "cli/picture/palette.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {

@@ -10,10 +10,11 @@
 #include <string>
 
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 #include "cli/text/markup.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 struct SvgOptions {
   bool titles = true;    // each mark carries its numbers as an SVG <title>

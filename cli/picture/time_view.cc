@@ -12,7 +12,7 @@
 #include "cli/picture/legend.h"
 #include "cli/picture/marks.h"
 #include "cli/picture/title.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {
@@ -54,7 +54,7 @@ void AddAxes(const Report& report, const LogLog& axes, Picture* out) {
     out->texts.push_back(MakeText("ax", text, {ticks_right, axes.Y(ns) + 4}, Anchor::kEnd, kText));
   }
   out->lines.push_back({"di", {{plot.x, plot.bottom()}, {plot.right(), plot.y}}});
-  const std::string step = report.steps > 0 ? " a step" : "";
+  const std::string step = report.steps.count > 0 ? " a step" : "";
   const bool narrow = IsNarrow(out->size);
   out->texts.push_back(MakeText("ah", "Compute time" + step + (narrow ? "" : ": FLOP / peak of the slowest pipe"),
                                 {plot.x + plot.width / 2, plot.bottom() + 33}, Anchor::kMiddle, kAxisTitleText));
@@ -75,11 +75,11 @@ void AddRegions(Labels* labels, Picture* out) {
 }
 
 void AddShortestLaunch(const Report& report, const LogLog& axes, Labels* labels, Picture* out) {
-  if (!(report.shortest_launch_ns > 0)) return;
-  const double x = axes.X(report.shortest_launch_ns), y = axes.Y(report.shortest_launch_ns);
+  if (!(report.queue.shortest_ns > 0)) return;
+  const double x = axes.X(report.queue.shortest_ns), y = axes.Y(report.queue.shortest_ns);
   if (x <= axes.box.x || x >= axes.box.right()) return;
-  out->lines.push_back(Corner("fl", axes, report.shortest_launch_ns));
-  const Text text = MakeText("la", "shortest launch " + Duration(report.shortest_launch_ns), {axes.box.x + 6, y - 4},
+  out->lines.push_back(Corner("fl", axes, report.queue.shortest_ns));
+  const Text text = MakeText("la", "shortest launch " + Duration(report.queue.shortest_ns), {axes.box.x + 6, y - 4},
                              Anchor::kStart, kSmallText);
   labels->Block(text.box);
   out->texts.push_back(text);

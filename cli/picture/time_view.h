@@ -7,9 +7,10 @@
 
 #include "cli/picture/frames.h"
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 Picture LayOutTimeView(const Report& report, const Frames& frames, Size size);
 

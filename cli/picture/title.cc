@@ -61,7 +61,7 @@ void AddTitle(const Report& report, std::string_view view, Picture* out) {
   }
   // The badge is in the lower right corner, where work of high intensity that runs slowly would be. That is usually
   // empty, and it is inside the frame, so that the badge stays when the picture is cropped.
-  const std::string tone = report.run.source == SourceKind::kMeasured && !report.simulated() ? " ms" : "";
+  const std::string tone = report.run.source == SourceKind::kMeasured && !report.device.simulated() ? " ms" : "";
   const size_t space = source.find(' ');
   const double right = out->plot.right() - 10, bottom = out->plot.bottom();
   out->texts.push_back(MakeText("so" + tone, source.substr(0, space), {right, bottom - 26}, Anchor::kEnd, 25));

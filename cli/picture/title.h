@@ -7,9 +7,10 @@
 #include <string_view>
 
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // Returns a picture of `view` ("Roofline") with its name and description, and with a plot that leaves `left` pixels
 // beside it, room for the title above and for the axis and `legend_lines` below.

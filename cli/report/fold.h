@@ -7,12 +7,13 @@
 #define RFINJECT_CLI_REPORT_FOLD_H_
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "cli/model/calibration.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
-#include "cli/report/roofs.h"
+#include "cli/report/rows/roofs.h"
 
 namespace rfinject::cli {
 
@@ -35,14 +36,14 @@ struct FoldOptions {
 // By::kPhase in that of a training step, all others by time, longest first. What is in no layer comes last.
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options);
 
+// The same by several groupings at once: the run is read once, and the reports differ in their rows alone.
+std::vector<Report> FoldRunBy(const Profile& profile, const Run& run, const Machine& machine,
+                              const FoldOptions& options, std::span<const By> groupings);
+
 // Makes a Report for each run, on the machine that `machine_for` has for it (machine.h's MachineFor, or a user's own
 // roofs).
 std::vector<Report> FoldProfile(const Profile& profile, const std::function<Machine(const Run&)>& machine_for,
                                 const FoldOptions& options);
-
-// Returns by how many steps sums are divided; optimizer steps where the trace, one of an older version, does not have
-// what is asked for.
-uint64_t StepCount(const StepSums& steps, StepBy step_by);
 
 // The chip whose formulas the run's counters follow ("GA100"); empty when the trace does not say.
 std::string ChipOf(const Run& run);

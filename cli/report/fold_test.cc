@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/report/column.h"
-#include "cli/report/key_quantities.h"
-#include "cli/report/roofs.h"
+#include "cli/report/keys/key_quantities.h"
+#include "cli/report/rows/column.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/words/words.h"
 
@@ -99,7 +99,7 @@ TEST(Fold, KernelsOfInductorsSayThatTheProgramIsCompiled) {
     LaunchStats& stats = run.launches[LaunchKey{.phase = Phase::kForward, .kernel = kernel}];
     stats.launches = 1;
     stats.metrics["rf.time"].Add(1000);
-    EXPECT_EQ(FoldRun(profile, run, testing::SampleA100(), {}).compiled, compiled) << kernel;
+    EXPECT_EQ(FoldRun(profile, run, testing::SampleA100(), {}).attribution.compiled, compiled) << kernel;
   }
 }
 
@@ -168,17 +168,17 @@ TEST(Fold, AnEstimateHasAnExpectedTimeBesideTheIdealOne) {
   const Report estimated = FoldRun(profile, run, testing::SampleA100(), {});
   run.key.source = SourceKind::kMeasured;
   const Report recorded = FoldRun(profile, run, testing::SampleA100(), {});
-  EXPECT_EQ(recorded.total.ideal_ns(), 0);
-  EXPECT_EQ(recorded.total[Quantity::kTimeHigh], 0);
+  EXPECT_EQ(recorded.total.sums.ideal_ns(), 0);
+  EXPECT_EQ(recorded.total.sums[Quantity::kTimeHigh], 0);
   EXPECT_FALSE(recorded.headline.expected);
   // What was recorded has the interval of launches and every operand moved; the ideal time is the kernels' own, of
   // what no cache has.
-  EXPECT_GT(estimated.total.ideal_ns(), 0.3 * recorded.total.time_ns());
-  EXPECT_LT(estimated.total.ideal_ns(), recorded.total.time_ns());
-  EXPECT_LT(estimated.total.dram_bytes(), recorded.total.dram_bytes());
-  EXPECT_NE(estimated.total.time_ns(), recorded.total.time_ns());
+  EXPECT_GT(estimated.total.sums.ideal_ns(), 0.3 * recorded.total.sums.time_ns());
+  EXPECT_LT(estimated.total.sums.ideal_ns(), recorded.total.sums.time_ns());
+  EXPECT_LT(estimated.total.sums.dram_bytes(), recorded.total.sums.dram_bytes());
+  EXPECT_NE(estimated.total.sums.time_ns(), recorded.total.sums.time_ns());
   ASSERT_TRUE(estimated.headline.expected);
-  EXPECT_DOUBLE_EQ(estimated.headline.expected->ns * 2, estimated.total.time_ns());  // of two steps
+  EXPECT_DOUBLE_EQ(estimated.headline.expected->ns * 2, estimated.total.sums.time_ns());  // of two steps
   for (const Row& row : estimated.rows) {
     EXPECT_GT(row.sums.ideal_ns(), 0) << row.layer;
     if (row.sums[Quantity::kWinogradTime] == 0) {
@@ -195,8 +195,8 @@ TEST(Fold, AnEstimateForAGpuThatIsInNoTableKeepsItsRecordedTimes) {
   cli::Run& run = profile.runs.begin()->second;
   run.key.estimated_gpu = "no such GPU";
   const Report report = FoldRun(profile, run, testing::SampleA100(), {});
-  EXPECT_EQ(report.total.ideal_ns(), 0);
-  EXPECT_GT(report.total.time_ns(), 0);
+  EXPECT_EQ(report.total.sums.ideal_ns(), 0);
+  EXPECT_GT(report.total.sums.time_ns(), 0);
 }
 
 // A program that turns TF32 on in the middle: of ten launches four have FLOP in FP32 and six in TF32.
@@ -209,13 +209,13 @@ TEST(Fold, WhatAnEstimateDoesNotSayOfALaunchItDidNotDo) {
   Profile profile = testing::OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats);
   profile.metrics["rf.flop.tf32_tc"] = {.name = "rf.flop.tf32_tc", .unit = "flop", .scale = 1};
   const Report sampled = Fold(profile, {});
-  EXPECT_EQ(sampled.total.total_flop(), 20'000);
+  EXPECT_EQ(sampled.total.sums.total_flop(), 20'000);
   auto run = profile.runs.extract(profile.runs.begin());
   run.key().source = run.mapped().key.source = SourceKind::kEstimated;
   profile.runs.insert(std::move(run));
   const Report estimated = Fold(profile, {});
-  EXPECT_EQ(estimated.total[FlopIn(Precision::kFp32)], 4'000);
-  EXPECT_EQ(estimated.total[FlopIn(Precision::kTf32Tensor)], 6'000);
+  EXPECT_EQ(estimated.total.sums[FlopIn(Precision::kFp32)], 4'000);
+  EXPECT_EQ(estimated.total.sums[FlopIn(Precision::kTf32Tensor)], 6'000);
 }
 
 TEST(Fold, ResNet18HasItsExactModelFlop) {
@@ -226,7 +226,7 @@ TEST(Fold, ResNet18HasItsExactModelFlop) {
       if (row.phase == Phase::kForward) forward += row.sums.model_flop();
       if (row.phase == Phase::kBackward) backward += row.sums.model_flop();
     }
-    const auto images = static_cast<double>(report.samples);
+    const auto images = static_cast<double>(report.steps.samples);
     EXPECT_EQ(forward, 3628146688.0 * images);
     EXPECT_EQ(backward, 7020265472.0 * images);
   }
@@ -259,10 +259,10 @@ TEST(Fold, SharesOfALayersSumAreExactByLayerAndMarkedByKernel) {
   const Report layers = Fold(profile, slow, By::kLayer);
   ASSERT_EQ(layers.rows.size(), 1u);
   EXPECT_EQ(layers.rows[0].sums.total_flop(), 9000);
-  EXPECT_FALSE(layers.rows[0].counters_shared);
+  EXPECT_FALSE(layers.rows[0].bytes.shared);
   const Report kernels = Fold(profile, slow, By::kKernel);
   ASSERT_EQ(kernels.rows.size(), 2u);
-  for (const Row& row : kernels.rows) EXPECT_TRUE(row.counters_shared);
+  for (const Row& row : kernels.rows) EXPECT_TRUE(row.bytes.shared);
   EXPECT_THAT(HeadlineText(kernels), ::testing::Contains(HasSubstr("not split between kernels")));
   EXPECT_THAT(HeadlineText(layers), ::testing::Not(::testing::Contains(HasSubstr("not split"))));
   // A share against one kernel's time is no evidence of anything.
@@ -288,10 +288,10 @@ TEST(Fold, RowsAddUpToTheTotal) {
         sum.Add(row.sums);
         share += row.time_share;
       }
-      EXPECT_EQ(sum.launches, report.total.launches);
-      EXPECT_NEAR(sum.time_ns(), report.total.time_ns(), 1e-9 * sum.time_ns());
-      EXPECT_NEAR(sum.total_flop(), report.total.total_flop(), 1e-9 * sum.total_flop());
-      EXPECT_NEAR(sum.least_ns(), report.total.least_ns(), 1e-9 * sum.least_ns());
+      EXPECT_EQ(sum.launches, report.total.sums.launches);
+      EXPECT_NEAR(sum.time_ns(), report.total.sums.time_ns(), 1e-9 * sum.time_ns());
+      EXPECT_NEAR(sum.total_flop(), report.total.sums.total_flop(), 1e-9 * sum.total_flop());
+      EXPECT_NEAR(sum.least_ns(), report.total.sums.least_ns(), 1e-9 * sum.least_ns());
       EXPECT_NEAR(share, 1, 1e-9);
     }
   }
@@ -348,8 +348,8 @@ TEST(Fold, SamplesStandForAllLaunches) {
   for (uint64_t value : {90, 100, 110}) stats.metrics["rf.time"].Add(value);
   stats.metrics["rf.dram_bytes"].Add(7);
   const Report report = Fold(testing::OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats), {});
-  EXPECT_DOUBLE_EQ(report.total.time_ns(), 1000);
-  EXPECT_DOUBLE_EQ(report.total.dram_bytes(), 10 * 7 * 32);
+  EXPECT_DOUBLE_EQ(report.total.sums.time_ns(), 1000);
+  EXPECT_DOUBLE_EQ(report.total.sums.dram_bytes(), 10 * 7 * 32);
   ASSERT_EQ(report.rows.size(), 1u);
   // t(2) * s / sqrt(3) relative to the mean: 4.303 * 10 / 1.732 / 100.
   EXPECT_NEAR(report.rows[0].time.relative, 0.2484, 1e-4);
@@ -362,23 +362,23 @@ TEST(Fold, WhatWasMeasuredEveryTimeIsExact) {
   for (int i = 0; i < 3; ++i) stats.metrics["rf.flop.fp32"].Add(1'000'000'000'000'001);
   for (uint64_t value : {90, 100, 110}) stats.metrics["rf.time"].Add(value);
   const Report report = Fold(testing::OneKey({.phase = Phase::kForward}, stats), {});
-  EXPECT_EQ(report.total.total_flop(), 3'000'000'000'000'003);
+  EXPECT_EQ(report.total.sums.total_flop(), 3'000'000'000'000'003);
   EXPECT_EQ(report.rows[0].time.relative, 0);
 }
 
 TEST(Fold, SharesOfAttributionAndCounters) {
   const Report report = Measured();
-  EXPECT_EQ(report.unattributed_launches, 40u);  // the sample hides layer3.0.relu: 2 calls, 2 phases, 10 steps
-  EXPECT_LT(report.attributed_share, 1);
-  EXPECT_GT(report.attributed_share, 0.9);
-  EXPECT_LT(report.counters_share, 1);
+  EXPECT_EQ(report.attribution.without_layer, 40u);  // the sample hides layer3.0.relu: 2 calls, 2 phases, 10 steps
+  EXPECT_LT(report.attribution.share, 1);
+  EXPECT_GT(report.attribution.share, 0.9);
+  EXPECT_LT(report.attribution.counters_share, 1);
   double with = 0;
   for (const Row& row : report.rows) with += row.sums.time_with_counters_ns();
-  EXPECT_NEAR(with / report.total.time_ns(), report.counters_share, 1e-12);
+  EXPECT_NEAR(with / report.total.sums.time_ns(), report.attribution.counters_share, 1e-12);
   const Report estimated = Estimated();
-  EXPECT_EQ(estimated.attributed_share, 1);
-  EXPECT_EQ(estimated.unattributed_launches, 0u);
-  EXPECT_EQ(estimated.counters_share, 1);
+  EXPECT_EQ(estimated.attribution.share, 1);
+  EXPECT_EQ(estimated.attribution.without_layer, 0u);
+  EXPECT_EQ(estimated.attribution.counters_share, 1);
 }
 
 TEST(Fold, AttainableIsTheSumOfTheKernelsLeastTimes) {
@@ -409,7 +409,6 @@ TEST(Fold, KernelsBelowAnOperatorAreCountedByTheirShortNames) {
     const Report report = Fold(profile, testing::SampleA100(), by);
     ASSERT_EQ(report.rows.size(), 1u);
     const Row& row = report.rows[0];
-    EXPECT_EQ(row.kernel_launches, 6u);
     ASSERT_EQ(row.kernels.size(), 2u);
     EXPECT_EQ(row.kernels[0].name, "vectorized_elementwise_kernel<FillFunctor>");
     EXPECT_EQ(row.kernels[0].launches, 5u);
@@ -421,8 +420,8 @@ TEST(Fold, KernelsBelowAnOperatorAreCountedByTheirShortNames) {
 TEST(Fold, WithoutAMachineThereAreNoRoofs) {
   const Report report = Fold(testing::SampleMeasured(testing::SampleA100()), {});
   EXPECT_TRUE(report.roofs.empty());
-  EXPECT_EQ(report.total.least_ns(), 0);
-  EXPECT_EQ(report.total_derived.attainable_flop_per_s, 0);
+  EXPECT_EQ(report.total.sums.least_ns(), 0);
+  EXPECT_EQ(report.total.derived.attainable_flop_per_s, 0);
   EXPECT_THAT(FactsText(report)[0], HasSubstr("no roofs are known"));
   EXPECT_THAT(HeadlineText(report)[1], HasSubstr("cannot be told"));
 }
@@ -457,7 +456,7 @@ TEST(Fold, HeadlineSaysWhatAReaderMustKnow) {
 TEST(Fold, PmSamplingIsHeldAgainstTheKernels) {
   const Machine machine = testing::SampleA100();
   Profile profile = testing::SampleMeasured(machine);
-  EXPECT_EQ(Fold(profile, machine, By::kLayer).pm_windows, 0u);
+  EXPECT_EQ(Fold(profile, machine, By::kLayer).sampling.windows, 0u);
   StepSums& steps = profile.runs.begin()->second.steps;
   for (uint64_t bytes : {1'000'000'000u, 3'000'000'000u}) {
     steps.pm_dram_bytes.Add(bytes);
@@ -465,22 +464,22 @@ TEST(Fold, PmSamplingIsHeldAgainstTheKernels) {
     steps.pm_tensor_active_ns.Add(250);
   }
   const Report report = Fold(profile, machine, By::kLayer);
-  EXPECT_EQ(report.pm_windows, 2u);
-  EXPECT_EQ(report.pm_dram_bytes, 2e9);
-  EXPECT_EQ(report.pm_tensor_share, 0.25);
+  EXPECT_EQ(report.sampling.windows, 2u);
+  EXPECT_EQ(report.sampling.dram_bytes, 2e9);
+  EXPECT_EQ(report.sampling.tensor_share, 0.25);
   EXPECT_THAT(HeadlineText(report), ::testing::Contains(::testing::AllOf(
                                         HasSubstr("DRAM bytes a step by PM sampling 2.00 GB (2 steps), by kernels "),
                                         HasSubstr("; tensor pipes active 25 % of the time"))));
   // Bytes only: nothing is known of the tensor pipes.
   steps.pm_tensor_active_ns = {};
-  EXPECT_LT(Fold(profile, machine, By::kLayer).pm_tensor_share, 0);
+  EXPECT_LT(Fold(profile, machine, By::kLayer).sampling.tensor_share, 0);
 }
 
 TEST(Fold, TracesWithoutAnEndAreSaid) {
   Profile profile = testing::SampleResNet18(testing::SampleA100());
   profile.runs.begin()->second.unfinished = 1;
   const Report report = Fold(profile, testing::SampleA100());
-  EXPECT_EQ(report.unfinished, 1u);
+  EXPECT_EQ(report.process.unfinished, 1u);
   const std::vector<DiagnosticInfo> diagnostics = DiagnosticsText(report);
   ASSERT_EQ(diagnostics.size(), 1u);
   EXPECT_THAT(diagnostics[0].text, HasSubstr("1 of 1 processes left no end"));
@@ -512,7 +511,7 @@ TEST(Fold, AnEmptyRunIsNoDivisionByZero) {
   for (const By by : kAll) {
     const Report report = Fold(profile, testing::SampleA100(), by);
     EXPECT_TRUE(report.rows.empty());
-    EXPECT_EQ(report.attributed_share, 0);
+    EXPECT_EQ(report.attribution.share, 0);
     EXPECT_FALSE(HeadlineText(report).empty());
   }
 }
@@ -537,7 +536,7 @@ TEST(FoldByClass, AddsUpLayersThatAreAlike) {
     EXPECT_EQ(row.layers, count) << row.group;
     EXPECT_NEAR(row.sums.time_ns() / time_ns, 1, 1e-12) << row.group;
   }
-  EXPECT_NEAR(all / layers.total.time_ns(), 1, 1e-12);
+  EXPECT_NEAR(all / layers.total.sums.time_ns(), 1, 1e-12);
   EXPECT_NE(std::find_if(classes.rows.begin(), classes.rows.end(),
                          [](const Row& row) { return row.group == "Conv2d 3x3 512->512" && row.layers == 3; }),
             classes.rows.end());
@@ -553,7 +552,7 @@ TEST(FoldByLayer, FoldsNamesToADepth) {
   const Report whole = at_depth(0), folded = at_depth(1);
   EXPECT_LT(folded.rows.size(), whole.rows.size() / 2);
   for (const Row& row : folded.rows) EXPECT_EQ(row.layer.find('.'), std::string::npos) << row.layer;
-  EXPECT_EQ(folded.total.launches, whole.total.launches);
+  EXPECT_EQ(folded.total.sums.launches, whole.total.sums.launches);
   const Row& layer1 = Find(folded.rows, "layer1");
   double time_ns = 0;
   for (const Row& row : whole.rows) {

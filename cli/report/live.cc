@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "cli/report/column.h"
 #include "cli/report/fold.h"
+#include "cli/report/rows/column.h"
 
 namespace rfinject::cli {
 namespace {
@@ -93,7 +93,7 @@ LiveRun FoldLive(const Profile& profile, const std::vector<TraceWriter>& writers
   std::vector<Report> reports =
       FoldProfile(profile, machine_for, {.by = options.by, .calibration = options.calibration});
   const auto most = std::max_element(reports.begin(), reports.end(), [](const Report& a, const Report& b) {
-    return std::pair(a.total.time_ns(), a.steps) < std::pair(b.total.time_ns(), b.steps);
+    return std::pair(a.total.sums.time_ns(), a.steps.count) < std::pair(b.total.sums.time_ns(), b.steps.count);
   });
   if (most != reports.end()) {
     const Run& run = profile.runs.at(most->run);

@@ -15,8 +15,8 @@
 
 #include "cli/model/calibration.h"
 #include "cli/profile/profile.h"
+#include "cli/report/facts/waits.h"
 #include "cli/report/report.h"
-#include "cli/report/waits.h"
 
 namespace rfinject::cli {
 

@@ -21,7 +21,7 @@ using ::testing::Not;
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStart = 1'800'000'000 * kSecond;
-constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kLiveMs = 1'000'000;
 
 TEST(Patience, GrowsWithTheDistanceOfChunksAndTheLongestStep) {
   EXPECT_EQ(PatienceNs(0, 0), 10 * kSecond);
@@ -39,8 +39,8 @@ Profile JobOf(const std::vector<uint64_t>& step_ms) {
   for (size_t rank = 0; rank < step_ms.size(); ++rank) {
     StepTimes& times = run.step_times[static_cast<uint32_t>(rank)];
     for (int i = 0; i < 20; ++i) {
-      times.wall_ns.Add(step_ms[rank] * kMs);
-      times.gpu_busy_ns.Add(step_ms[rank] * kMs / 2);
+      times.wall_ns.Add(step_ms[rank] * kLiveMs);
+      times.gpu_busy_ns.Add(step_ms[rank] * kLiveMs / 2);
     }
   }
   return profile;
@@ -120,10 +120,10 @@ TEST(Live, NewStepsAreToldApartFromThoseBefore) {
   const LiveRun before = Fold(JobOf({10}), {Rank(0, 10)}, 10);
   EXPECT_EQ(before.new_steps, 0u);
   Profile job = JobOf({10});
-  for (int i = 0; i < 5; ++i) job.runs.begin()->second.step_times[0].wall_ns.Add(30 * kMs);
+  for (int i = 0; i < 5; ++i) job.runs.begin()->second.step_times[0].wall_ns.Add(30 * kLiveMs);
   const LiveRun after = Fold(job, {Rank(0, 11)}, 11, {.before = before.tally});
   EXPECT_EQ(after.new_steps, 5u);
-  EXPECT_EQ(after.new_step_ns, 30.0 * kMs);
+  EXPECT_EQ(after.new_step_ns, 30.0 * kLiveMs);
   EXPECT_THAT(Text(after), HasSubstr("The last 5 steps took 30.0 ms each."));
 }
 

@@ -8,10 +8,10 @@
 
 #include "cli/format/testing/written.h"
 #include "cli/model/launch_queue.h"
+#include "cli/report/facts/run_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "cli/report/roofs.h"
-#include "cli/report/run_name.h"
+#include "cli/report/rows/roofs.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/view/compare_views.h"
 
@@ -27,8 +27,8 @@ std::vector<Report> ThreeRuns() {
   }
   Report other = reports.back();
   other.run.parameters = 25557032;
-  other.models = {{.class_name = "ResNet", .parameters = 25557032}};
-  other.processes.front().argv = {"python3", "main.py", "--arch=resnet50"};
+  other.process.models = {{.class_name = "ResNet", .parameters = 25557032}};
+  other.process.list.front().argv = {"python3", "main.py", "--arch=resnet50"};
   other.run.batch_size = 4;
   reports.push_back(other);
   return reports;
@@ -66,10 +66,10 @@ TEST(SweepTest, TellsWhichAlarmsARunHas) {
   std::vector<Report> reports = ThreeRuns();
   reports[1].alarms = {{.id = "R009"}, {.id = "R004"}, {.id = "R004"}};
   const Sweep sweep = MakeSweep(reports);
-  const auto with =
-      std::find_if(sweep.runs.begin(), sweep.runs.end(), [](const SweepRun& run) { return run.alarms > 0; });
+  const auto with = std::find_if(sweep.runs.begin(), sweep.runs.end(),
+                                 [](const SweepRun& run) { return !run.report->alarms.empty(); });
   ASSERT_NE(with, sweep.runs.end());
-  EXPECT_EQ(with->alarm_ids, (std::vector<std::string>{"R004", "R009"}));
+  EXPECT_EQ(TextOf(*with->report, "alarm_ids"), "R004 R009");
   const Document document = SweepDocument(reports);
   const std::string table = testing::Written(document, "table", {.width = 140});
   EXPECT_NE(table.find("R004 R009\n"), std::string::npos) << table;
@@ -97,28 +97,29 @@ TEST(SweepTest, OneRowARunGroupedByGpu) {
 TEST(SweepTest, NumbersAreThoseOfTheReport) {
   const std::vector<Report> reports = ThreeRuns();
   const Sweep sweep = MakeSweep(std::span(reports).first(1));
-  const SweepRun& run = sweep.runs.front();
   const Report& report = reports.front();
-  EXPECT_EQ(run.model, "resnet18");
-  EXPECT_EQ(run.parameters, 11689512u);
-  EXPECT_TRUE(run.training);
+  EXPECT_EQ(sweep.runs.front().model, "resnet18");
+  EXPECT_EQ(NumberOf(report, "parameters"), 11689512);
+  EXPECT_EQ(TextOf(report, "trains"), "training");
   // An estimate's wall time is another machine's.
-  EXPECT_FALSE(run.samples_over_wall);
-  EXPECT_DOUBLE_EQ(run.samples_per_s, static_cast<double>(report.samples) / (report.total.time_ns() * 1e-9));
+  EXPECT_EQ(TextOf(report, "samples_per_s_over"), "gpu_time");
+  EXPECT_EQ(NumberOf(report, "step_wall_ns"), 0);
+  EXPECT_DOUBLE_EQ(NumberOf(report, "samples_per_s"),
+                   static_cast<double>(report.steps.samples) / (report.total.sums.time_ns() * 1e-9));
   double phases_ns = 0;
   for (const Row& row : report.phases) phases_ns += row.sums.time_ns();
-  EXPECT_NEAR(run.whole.time_ns(), phases_ns, 1e-6 * phases_ns);
-  EXPECT_GT(run.forward.total_flop(), 0);
-  EXPECT_NEAR(run.backward.model_flop() / run.forward.model_flop(), 1.935, 0.01);
+  EXPECT_NEAR(NumberOf(report, "gpu_time_per_step_ns") * report.steps.divisor(), phases_ns, 1e-6 * phases_ns);
+  EXPECT_GT(NumberOf(report, "forward_flop_per_step"), 0);
+  EXPECT_NEAR(NumberOf(report, "backward_model_flop_per_forward_model_flop"), 1.935, 0.01);
 }
 
 TEST(SweepTest, MeasuredRunsAreHeldAgainstWallTime) {
   const Machine machine = testing::SampleA100();
   const Profile profile = testing::SampleMeasured(machine);
-  const std::vector<Report> reports = {FoldRun(profile, profile.runs.begin()->second, machine, {.by = By::kModel})};
-  const SweepRun run = MakeSweep(reports).runs.front();
-  EXPECT_TRUE(run.samples_over_wall);
-  EXPECT_NEAR(run.samples_per_s * run.wall_ns * 1e-9, static_cast<double>(run.samples), 1e-6);
+  const Report report = FoldRun(profile, profile.runs.begin()->second, machine, {.by = By::kModel});
+  EXPECT_EQ(TextOf(report, "samples_per_s_over"), "wall_time");
+  const double wall_ns = NumberOf(report, "step_wall_ns") * report.steps.divisor();
+  EXPECT_NEAR(NumberOf(report, "samples_per_s") * wall_ns * 1e-9, static_cast<double>(report.steps.samples), 1e-6);
 }
 
 // Between two kernels there is a gap, which is the GPU's.
@@ -127,20 +128,21 @@ TEST(SweepTest, AStepOfAnEstimateTakesTheLongerOfGpuAndHost) {
   const Profile profile = testing::SampleResNet18(machine, 2);
   const auto& only = profile.runs.begin()->second;
   const Report alone = FoldRun(profile, only, machine, {.by = By::kModel});
-  EXPECT_EQ(alone.step_ns, 0);
-  EXPECT_FALSE(MakeSweep(std::span(&alone, 1)).runs.front().launch_bound);
-  const double launches = static_cast<double>(alone.total.launches) / static_cast<double>(alone.steps);
-  const double gpu_ns = alone.step_gpu_ns + launches * kKernelGapNs;
+  EXPECT_EQ(alone.queue.step_ns, 0);
+  EXPECT_FALSE(alone.queue.launch_bound);
+  const double launches = static_cast<double>(alone.total.sums.launches) / alone.steps.divisor();
+  const double gpu_ns = alone.clock.gpu_ns + launches * kKernelGapNs;
   for (const double host : {0.5, 2.0}) {  // of the GPU's time
     const double per_launch = host * gpu_ns / launches;
     const Report report = FoldRun(profile, only, machine, {.by = By::kModel, .host_ns_per_launch = per_launch});
-    EXPECT_NEAR(report.step_host_ns, host * gpu_ns, 1e-6 * gpu_ns);
-    EXPECT_NEAR(report.step_ns, std::max(host, 1.0) * gpu_ns, 1e-6 * gpu_ns);
-    EXPECT_NEAR(report.gpu_waits_share, host > 1 ? 0.5 : 0, 1e-6);
-    EXPECT_EQ(report.launch_bound(), host > 1);
-    const Sweep sweep = MakeSweep(std::span(&report, 1));
-    EXPECT_NEAR(sweep.runs.front().samples_per_s,
-                static_cast<double>(report.samples) / static_cast<double>(report.steps) / report.step_ns * 1e9, 1e-6);
+    EXPECT_NEAR(report.queue.host_ns, host * gpu_ns, 1e-6 * gpu_ns);
+    EXPECT_NEAR(report.queue.step_ns, std::max(host, 1.0) * gpu_ns, 1e-6 * gpu_ns);
+    EXPECT_NEAR(report.queue.gpu_waits_share, host > 1 ? 0.5 : 0, 1e-6);
+    EXPECT_EQ(report.queue.launch_bound, host > 1);
+    EXPECT_NEAR(NumberOf(report, "samples_per_s"),
+                static_cast<double>(report.steps.samples) / static_cast<double>(report.steps.count) /
+                    report.queue.step_ns * 1e9,
+                1e-6);
     const Document document = SweepDocument({report});
     const std::string csv = testing::Written(document, "csv");
     EXPECT_EQ(csv.find(",launch,") != std::string::npos, host > 1) << csv;
@@ -149,11 +151,12 @@ TEST(SweepTest, AStepOfAnEstimateTakesTheLongerOfGpuAndHost) {
   }
   // What was measured has a wall time.
   const Profile measured = testing::SampleMeasured(machine);
-  EXPECT_EQ(FoldRun(measured, measured.runs.begin()->second, machine, {.host_ns_per_launch = 1e6}).step_ns, 0);
+  EXPECT_EQ(FoldRun(measured, measured.runs.begin()->second, machine, {.host_ns_per_launch = 1e6}).queue.step_ns, 0);
 }
 
 TEST(SweepTest, FewRunsHaveNoRanks) {
-  const Sweep sweep = MakeSweep(ThreeRuns());
+  const std::vector<Report> reports = ThreeRuns();
+  const Sweep sweep = MakeSweep(reports);
   for (const SweepGroup& group : sweep.groups) {
     for (const SweepCorrelation& one : group.correlations) EXPECT_FALSE(one.rho) << one.a << " " << one.b;
   }
@@ -164,7 +167,7 @@ TEST(SweepTest, CorrelationsFollowTheOrderOfTheColumns) {
   std::vector<Report> reports;
   for (uint64_t i = 1; i <= 5; ++i) {
     Report report = base[1];
-    report.models = {{.class_name = "ResNet", .parameters = i * 1000}};
+    report.process.models = {{.class_name = "ResNet", .parameters = i * 1000}};
     report.run.parameters = i * 1000;
     report.run.batch_size = 64 / i;
     reports.push_back(report);
@@ -173,7 +176,7 @@ TEST(SweepTest, CorrelationsFollowTheOrderOfTheColumns) {
   ASSERT_EQ(sweep.groups.size(), 1u);
   bool found = false;
   for (const SweepCorrelation& one : sweep.groups[0].correlations) {
-    if (SweepColumns()[one.a].info.name != "batch_size" || SweepColumns()[one.b].info.name != "parameters") continue;
+    if (one.a != "batch_size" || one.b != "parameters") continue;
     found = true;
     ASSERT_TRUE(one.rho);
     EXPECT_DOUBLE_EQ(*one.rho, -1);
@@ -186,32 +189,32 @@ TEST(SweepTest, CorrelationsFollowTheOrderOfTheColumns) {
 Report OverTheLegacyPath() {
   Report report;
   report.run.source = SourceKind::kMeasured;
-  report.run.gpu = report.device_name = "H100-SXM5-80GB";
+  report.run.gpu = report.device.name = "H100-SXM5-80GB";
   report.run.models = {"Net"};
-  report.steps = 2;
+  report.steps.count = 2;
   report.machine = MachineOf(*FindGpu("H100-SXM5-80GB"));
-  report.total.launches = 4;
+  report.total.sums.launches = 4;
   for (const QuantityInfo& quantity : AllQuantities()) {
-    if (quantity.unit != "FLOP") report.total[quantity.id] = 1000;
+    if (quantity.unit != "FLOP") report.total.sums[quantity.id] = 1000;
   }
-  report.total[FlopIn(Precision::kBf16Tensor)] = report.total[LegacyFlopIn(Precision::kBf16Tensor)] = 1000;
-  report.total_derived = Derive(report.total);
-  report.roofs = MakeRoofs(report.machine, report.total, 0, {});
+  report.total.sums[FlopIn(Precision::kBf16Tensor)] = report.total.sums[LegacyFlopIn(Precision::kBf16Tensor)] = 1000;
+  report.total.derived = Derive(report.total.sums);
+  report.roofs = MakeRoofs(report.machine, report.total.sums, 0, {});
   return report;
 }
 
 TEST(SweepTest, PicturesDivideEveryQuantityByTheSteps) {
   const std::vector<Report> reports = {OverTheLegacyPath()};
-  const Sums step = SweepPictures(MakeSweep(reports), reports).at(0).rows.at(0).sums;
+  const Sums step = SweepPictures(MakeSweep(reports)).at(0).rows.at(0).sums;
   EXPECT_EQ(step.launches, 2u);
   for (const QuantityInfo& quantity : AllQuantities()) {
-    EXPECT_EQ(step[quantity.id], reports[0].total[quantity.id] / 2) << quantity.name;
+    EXPECT_EQ(step[quantity.id], reports[0].total.sums[quantity.id] / 2) << quantity.name;
   }
 }
 
 TEST(SweepTest, PicturesUseTheRoofsThatTheReportsUse) {
   const std::vector<Report> reports = {OverTheLegacyPath()};
-  const Report picture = SweepPictures(MakeSweep(reports), reports).at(0);
+  const Report picture = SweepPictures(MakeSweep(reports)).at(0);
   ASSERT_EQ(picture.roofs.size(), reports[0].roofs.size());
   size_t used = 0;
   for (size_t i = 0; i < picture.roofs.size(); ++i) {
@@ -224,7 +227,7 @@ TEST(SweepTest, PicturesUseTheRoofsThatTheReportsUse) {
 TEST(SweepTest, PicturesHaveOneStepOfEveryRun) {
   const std::vector<Report> reports = ThreeRuns();
   const Sweep sweep = MakeSweep(reports);
-  const std::vector<Report> pictures = SweepPictures(sweep, reports);
+  const std::vector<Report> pictures = SweepPictures(sweep);
   ASSERT_EQ(pictures.size(), 2u);
   size_t rows = 0;
   for (const Report& picture : pictures) {

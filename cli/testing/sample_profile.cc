@@ -359,7 +359,7 @@ class Draw {
   template <typename Record>
   Record record(const KeptList<Record>*) {
     Record made;
-    trace::ForEachField(&made, [&](auto* field) {
+    trace::ForEachField(&made, [&](std::string_view, auto* field) {
       using Field = std::remove_pointer_t<decltype(field)>;
       if constexpr (std::is_same_v<Field, std::string>) {
         *field = text("text ", 2);

@@ -1,6 +1,6 @@
 #include "cli/testing/sample_report.h"
 
-#include "cli/report/findings.h"
+#include "cli/report/alarms/findings.h"
 #include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
 

@@ -42,7 +42,7 @@ struct ColumnInfo {
   std::string_view unit = {};  // "ns", "B", "FLOP", "FLOP/s", "B/s", "FLOP/B"
   bool additive = false;       // the sum over rows means something
   bool data = true;            // in CSV and JSON; false: on the page and in tables only
-  // The value comes from FLOP and bytes, which may be a share of a layer's (Row::counters_shared); 0 means not
+  // The value comes from FLOP and bytes, which may be a share of a layer's (Knowledge::shared); 0 means not
   // counted.
   bool of_counters = false;
   bool of_roofs = false;  // no table shows it where no roofs are known

@@ -89,7 +89,7 @@ Data AdviceData(const Report& report) {
   Data facts = Data::Object();
   for (const FactInfo& fact : AllFacts()) facts.Add(fact.name, cell(fact.id));
   return Data::Object()
-      .Add("device", TextCell(report.device_name))
+      .Add("device", TextCell(report.device.name))
       .Add("gpu_time_per_step_ns", cell(Fact::kStep))
       .Add("clock_time_per_step_ns", cell(Fact::kClock))
       .Add("rules", AllRulesOf(report))
@@ -98,8 +98,8 @@ Data AdviceData(const Report& report) {
 
 // Whether `rfinject advise --try` can make a change that is shown.
 bool CanBeTried(const Report& report, bool all) {
-  const ProcessInfo* const process = FirstProcess(report.processes);
-  if (process == nullptr || process->argv.empty() || report.validation) return false;
+  const ProcessInfo* const process = FirstProcess(report.process.list);
+  if (process == nullptr || process->argv.empty() || report.steps.validation) return false;
   const std::vector<const Advice*> shown = InState(report, State::kHolds, all);
   return std::any_of(shown.begin(), shown.end(), [](const Advice* advice) { return !advice->rule->tries.empty(); });
 }
@@ -108,7 +108,7 @@ bool CanBeTried(const Report& report, bool all) {
 RowSet RuleLines(const Report& report, size_t index) {
   RowSet rows = AllRulesOf(report);
   rows.columns.pop_back();  // the link
-  return WithConstants({{"run", uint64_t{index}}, {"device", report.device_name}}, std::move(rows));
+  return WithConstants({{"run", uint64_t{index}}, {"device", report.device.name}}, std::move(rows));
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ Section AdviceSection(const Report& report, bool all) {
     section.lead.push_back(SentenceOf(report, *advice));
   }
   if (section.lead.empty()) {
-    section.lead.push_back({.text = report.total.time_ns() > 0
+    section.lead.push_back({.text = report.total.sums.time_ns() > 0
                                         ? "No rule holds that would win 1 % of a step."
                                         : "No kernel has a time, so there is nothing to advise."});
   }

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "cli/report/diff.h"
+#include "cli/report/compare/diff.h"
 #include "cli/report/run_list.h"
 #include "cli/view/document.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/report/diff.h"
+#include "cli/report/compare/diff.h"
 
 namespace rfinject::cli {
 

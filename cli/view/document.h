@@ -18,12 +18,13 @@
 #include <vector>
 
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 #include "cli/text/grid.h"
 #include "cli/text/row_set.h"
 #include "cli/view/data.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // What a sentence is, which decides how it stands out.
 enum class Tone : uint8_t { kPlain, kStrong, kAlarm };
@@ -73,6 +74,18 @@ struct Figure {
   std::function<Drawn(Medium medium)> lay_out;
 };
 
+// The rows that pictures show, run by run, as a table of all of them that a reader sorts and filters.
+struct LinkedTable {
+  std::vector<ColumnInfo> columns;  // from the left; the first says which row it is
+  std::vector<RowSet> runs;         // the rows of each run, in the order of its marks
+  std::vector<RowSet> totals;       // one row a run
+  std::vector<std::string> names;   // of the runs' GPUs
+  std::vector<int64_t> group_of;  // for each row of all runs that of its group, -1: none; empty: there are no groups
+  bool several_models = false;
+  std::string source;  // of one run: "MEASURED by hardware counters"; empty: of several
+  bool measured = false;
+};
+
 // Parts of one whole, side by side: the phases' shares of GPU time.
 struct Bar {
   std::string title;
@@ -89,8 +102,8 @@ struct Section {
   std::vector<Bar> bars = {};        // for pages
   // Rows of pictures side by side. Text formats do not show them.
   std::vector<std::vector<Figure>> figures = {};
-  // The reports whose rows the figures show and a page lists in its table of rows; none: `table` is all there is.
-  std::span<const Report> drawn = {};
+  // The rows that the figures show, which a page lists; none: `table` is all there is.
+  std::optional<LinkedTable> linked = {};
   bool folded = false;  // a page opens it when it is asked for
   // Of the sections of one report. A terminal shows the end of what is longer than it is, so the text for terminals
   // has the answer behind all others of its report, up to the next one that is the first of one.

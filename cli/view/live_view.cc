@@ -66,7 +66,8 @@ std::string CountersText(const LiveRun& live) {
   if (live.report.run.source != SourceKind::kMeasured || live.measured_steps == 0) return {};
   const std::string of = Grouped(live.armed_steps) + " of " + Grouped(live.measured_steps) + " steps";
   if (live.armed_steps == 0) return "No counters were armed yet in " + Grouped(live.measured_steps) + " steps.";
-  return "Counters were armed in " + of + " and cover " + Percent(live.report.counters_share) + " of GPU time.";
+  return "Counters were armed in " + of + " and cover " + Percent(live.report.attribution.counters_share) +
+         " of GPU time.";
 }
 
 // Says which ranks have written nothing for long; by number where there are several.
@@ -173,7 +174,7 @@ Document LiveDocument(const LiveRun& live, const LiveLook& look) {
   Section section = RowSection(live.report, live.report.by, live.report.rows, rows);
   section.heading = "By " + std::string(ByName(live.report.by)) +
                     (look.sorted_by.empty() ? "" : ", by " + std::string(look.sorted_by)) +
-                    (live.report.steps > 0 ? ", a step" : ", over all") +
+                    (live.report.steps.count > 0 ? ", a step" : ", over all") +
                     (section.table->estimated ? "   (~ estimated)" : "");
   document.sections.push_back(std::move(section));
   return document;

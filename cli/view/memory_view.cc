@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cli/report/report.h"
+#include "cli/report/rows/row.h"
 #include "cli/text/units.h"
 #include "cli/view/run_views.h"
 

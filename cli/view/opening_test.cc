@@ -67,7 +67,7 @@ TEST(Opening, NamesNeitherWhatIsUnprovenNorTheSameTimeTwice) {
 // Three layers of less than a hundredth each were called the most to win while the optimizer had three quarters.
 TEST(Opening, WithoutAdviceItNamesThePlacesThatHaveMost) {
   Report report = WithAdvice({});
-  const double step_ns = report.step_gpu_ns;
+  const double step_ns = report.clock.gpu_ns;
   report.headline.most_to_win = {{.phase = Phase::kOptimizer, .bound = Bound::kLaunch, .ns = 0.6 * step_ns},
                                  {.class_name = "Conv2d",
                                   .model = "ResNet",
@@ -86,7 +86,7 @@ TEST(Opening, WithoutAdviceItNamesThePlacesThatHaveMost) {
   EXPECT_THAT(lines[2], AllOf(StartsWith("1. at most -"), HasSubstr("optimizer"), HasSubstr("bound by launching")));
   EXPECT_THAT(lines[3], AllOf(HasSubstr("20 layers Conv2d, most in layer1.0.conv1"), HasSubstr("bound by memory")));
   EXPECT_THAT(absl::StrJoin(lines, "\n"), HasSubstr("torch.compile"));
-  report.compiled = true;
+  report.attribution.compiled = true;
   EXPECT_THAT(absl::StrJoin(OpeningText(report), "\n"), Not(HasSubstr("torch.compile")));
 }
 
@@ -138,7 +138,7 @@ TEST(Advice, SaysWhatARunLacks) {
 TEST(Advice, ANameIsNoMarkOfMarkdown) {
   Report report = WithAdvice({});
   report.run.source = SourceKind::kMeasured;
-  report.device_name = "A100\n\x1b]0;title\x07<script>[a](b)|";
+  report.device.name = "A100\n\x1b]0;title\x07<script>[a](b)|";
   EXPECT_THAT(testing::Written(AdviceDocument({report}, false), "markdown"),
               HasSubstr("A100??]0;title?\\<script>\\[a](b)\\|"));
 }

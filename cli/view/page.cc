@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +12,9 @@
 
 #include "absl/strings/str_join.h"
 #include "cli/picture/names.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/facts/schemas.h"
+#include "cli/report/rows/picture_data.h"
+#include "cli/text/cell_text.h"
 #include "cli/text/units.h"
 #include "cli/view/advice_view.h"
 #include "cli/words/glossary.h"
@@ -100,28 +103,33 @@ Section RunSection(const Report& report) {
   const auto fact = [&](std::string name, std::string value) {
     if (!value.empty()) section.lead.push_back({.text = std::move(value), .label = std::move(name) + ": "});
   };
-  fact("Source", SourceTitle(report));
-  fact("GPU", report.device_name);
-  fact("Roofs of", report.machine.name);
-  fact("SM clock, mean while counters ran", report.sm_hz > 0 ? WithPrefix(report.sm_hz, "Hz") : "");
-  fact("Collector", report.run.collector);
-  fact("Attribution", report.rows_are_runs ? "" : TierText(report.tier));
-  fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
-  fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
-  fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
-  fact("Wall time a step", report.step_wall_ns > 0 ? Duration(report.step_wall_ns) : "");
-  fact("GPU time a step", report.step_gpu_ns > 0 ? Duration(report.step_gpu_ns) : "");
-  fact("GPU memory in use, peak (all processes)",
-       report.memory_peak_bytes > 0 ? WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") : "");
-  fact("Attributed", AttributedText(report));
-  fact("With counters", report.total.time_ns() > 0 ? Percent(report.counters_share) + " of GPU time" : "");
-  fact("Precision policy", PolicyText(report.run.policy));
-  for (const ModelInfo& model : report.models) {
+  const std::map<std::string_view, std::pair<std::string, std::string>> own = {
+      {"source_text", {"Source", SourceTitle(report)}},
+      {"attributed_text", {"Attributed", AttributedText(report)}},
+      {"counted_text",
+       {"With counters", report.total.sums.time_ns() > 0 ? Percent(report.attribution.counters_share) + " of GPU time"
+                                                         : std::string()}},
+      {"policy_text", {"Precision policy", PolicyText(report.run.policy)}}};
+  for (const ListedFact& listed : FactsIn(Schema::kPage)) {
+    if (listed.fact == nullptr) {
+      const auto& [name, text] = own.at(listed.name);
+      fact(name, text);
+      continue;
+    }
+    const ColumnInfo& info = listed.fact->info;
+    const Cell cell = listed.ValueIn(report);
+    if (!std::holds_alternative<std::string>(cell) && !(NumberIn(cell) > 0)) continue;
+    const auto* const count = std::get_if<uint64_t>(&cell);
+    fact(std::string(info.title.empty() ? info.name : info.title), count != nullptr && info.kind == Kind::kCount
+                                                                       ? Grouped(*count)
+                                                                       : TableText(info, {.unit = info.unit}, cell));
+  }
+  for (const ModelInfo& model : report.process.models) {
     fact("Model " + model.class_name,
          Grouped(model.parameters) + " parameters, " + WithPrefix(static_cast<double>(model.parameter_bytes), "B"));
   }
-  fact("Processes", Grouped(report.process_count));
-  for (const ProcessInfo& process : report.processes) fact("Process", ProcessText(process));
+  fact("Processes", Grouped(report.process.count));
+  for (const ProcessInfo& process : report.process.list) fact("Process", ProcessText(process));
   for (const trace::Drop& drop : report.kept.drop) fact("Dropped", drop.what + ": " + Grouped(drop.count));
   return section;
 }
@@ -147,7 +155,7 @@ void AddTopic(const std::vector<Report>& reports, std::string_view tab, std::str
       if (s == 0) {
         if (!heading.empty()) section.heading = heading;
         if (reports.size() > 1 && !section.heading.empty()) {
-          section.heading += ": " + ReportTitle(reports[i]) + (reports[i].validation ? ", validation" : "");
+          section.heading += ": " + ReportTitle(reports[i]) + (reports[i].steps.validation ? ", validation" : "");
         }
         section.tab = first ? tab : std::string_view();
       }
@@ -175,7 +183,7 @@ void AddTopics(const OwnedPage& owned, Document* document) {
     return one_if(!problems.empty(), [&] { return Section{.id = "problems", .lead = std::move(problems)}; });
   });
   document->sections.push_back(
-      {.id = "layers", .tab = "Layers", .figures = ReportFigures(reports), .drawn = reports});
+      {.id = "layers", .tab = "Layers", .figures = ReportFigures(reports), .linked = LinkedRows(reports)});
   topic("Phases", "Where a step goes",
         [&](size_t i) { return one_if(!reports[i].phases.empty(), [&] { return PhaseSection(reports[i]); }); });
   topic("Advice", "What to change, and why",
@@ -192,7 +200,7 @@ void AddTopics(const OwnedPage& owned, Document* document) {
     topic("Stacks", "What is in no layer, by native stack", [&](size_t i) {
       const bool any = std::any_of(owned.stacks[i].begin(), owned.stacks[i].end(),
                                    [](const StackRow& row) { return row.stack != nullptr; });
-      return one_if(any, [&] { return StackSection(owned.stacks[i], reports[i].steps); });
+      return one_if(any, [&] { return StackSection(owned.stacks[i], reports[i].steps.count); });
     });
   }
   topic("About", "What these numbers rest on",
@@ -211,9 +219,9 @@ Document PageDocument(std::vector<Report> reports, const ReportLook& look, const
   // What trains comes first, as in a terminal.
   std::vector<size_t> order;
   for (size_t i = 0; i < reports.size(); ++i) {
-    if (reports[i].validation || !look.validation) order.push_back(i);
+    if (reports[i].steps.validation || !look.validation) order.push_back(i);
   }
-  std::stable_partition(order.begin(), order.end(), [&](size_t i) { return !reports[i].validation; });
+  std::stable_partition(order.begin(), order.end(), [&](size_t i) { return !reports[i].steps.validation; });
   for (const size_t i : order) {
     Report& report = reports[i];
     if (look.sort != nullptr) SortRows(*look.sort, &report);

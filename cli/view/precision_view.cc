@@ -1,12 +1,13 @@
 // The precisions that the FLOP of a run ran in, and what each could do: whether autocast and TF32 are at work.
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/picture/names.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/view/report_view.h"
 
 namespace rfinject::cli {
@@ -53,7 +54,7 @@ struct OwnedPrecisions {
 
 std::vector<PrecisionRow> RowsOf(const Report& report) {
   std::vector<PrecisionRow> rows;
-  const FlopByPrecision flop = report.total.flop();
+  const FlopByPrecision flop = report.total.sums.flop();
   for (const Headline::PrecisionShare& one : report.headline.precisions) {
     const auto index = static_cast<size_t>(one.precision);
     rows.push_back({.precision = one.precision,
@@ -67,7 +68,8 @@ std::vector<PrecisionRow> RowsOf(const Report& report) {
 
 Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
   Section section{.id = "precisions"};
-  section.heading = ReportTitle(report) + ": FLOP by precision" + (report.steps > 0 ? ", a step" : ", over all");
+  section.heading =
+      ReportTitle(report) + ": FLOP by precision" + (report.steps.count > 0 ? ", a step" : ", over all");
   if (rows.empty()) {
     section.lead.push_back({.text = "No FLOP are known."});
     return section;
@@ -82,6 +84,8 @@ Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
 
 }  // namespace
 
+RowSet PrecisionColumns() { return RowSetOf(kColumns, std::span<const PrecisionRow>()); }
+
 Document PrecisionDocument(std::vector<Report> reports) {
   const auto owner = std::make_shared<OwnedPrecisions>();
   owner->reports = std::move(reports);
@@ -93,14 +97,14 @@ Document PrecisionDocument(std::vector<Report> reports) {
     document.sections.push_back(SectionOf(report, owner->rows[i]));
     const RowSet rows = RowSetOf(kColumns, owner->rows[i]);
     runs.Append(Data::Object()
-                    .Add("device", report.device_name)
+                    .Add("device", report.device.name)
                     .Add("source", SourceName(report.run.source))
-                    .Add("steps", Cell{report.steps})
+                    .Add("steps", Cell{report.steps.count})
                     .Add("rows", rows));
     document.lines.push_back(WithConstants({{"run", uint64_t{i + 1}},
-                                            {"device", report.device_name},
+                                            {"device", report.device.name},
                                             {"source", std::string(SourceName(report.run.source))},
-                                            {"steps", report.steps}},
+                                            {"steps", report.steps.count}},
                                            rows));
   }
   document.data.Add("schema", "rfinject.precisions/1").Add("runs", std::move(runs));

@@ -28,7 +28,7 @@ TEST(Precisions, SharesAndLeastTimesAreOfTheRun) {
   }
   EXPECT_NEAR(share, 1, 1e-9);
   const Report report = FoldRun(profile, profile.runs.begin()->second, testing::SampleA100(), {});
-  EXPECT_NEAR(flop / report.total.total_flop(), 1, 1e-12);
+  EXPECT_NEAR(flop / report.total.sums.total_flop(), 1, 1e-12);
   EXPECT_THAT(testing::Written(document, "table"), HasSubstr("FLOP by precision, a step"));
   EXPECT_THAT(testing::Written(document, "json"), HasSubstr("\"schema\": \"rfinject.precisions/1\""));
 }

@@ -1,9 +1,12 @@
 // The JSON of a report, schema rfinject.report/1: an interface that only grows. Units are in the names. What has no
 // value is null.
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "cli/report/facts/schemas.h"
 #include "cli/view/advice_view.h"
 #include "cli/view/report_view.h"
 #include "cli/words/words.h"
@@ -25,12 +28,12 @@ Cell Tristate(uint32_t value) { return value == 0 ? Cell{} : Cell{value == 2}; }
 Data DeviceData(const Report& report) {
   const Machine& machine = report.machine;
   return Data::Object()
-      .Add("name", TextCell(report.device_name))
+      .Add("name", TextCell(report.device.name))
       .Add("roofs_of", TextCell(machine.name))
       .Add("dram_bytes_per_s", machine.name.empty() ? Cell{} : Cell{machine.dram_bytes_per_s})
       .Add("pcie_bytes_per_s", KnownCell(machine.pcie_bytes_per_s))
       .Add("nvlink_bytes_per_s", KnownCell(machine.nvlink_bytes_per_s))
-      .Add("sm_clock_hz", KnownCell(report.sm_hz))
+      .Add("sm_clock_hz", KnownCell(report.device.sm_hz))
       .Add("empirical_roofs_source", TextCell(machine.empirical_source))
       .Add("devices", DevicesOf(report));
 }
@@ -55,48 +58,34 @@ Data ProcessData(const ProcessInfo& process) {
       .Add("argv", Data::ListOf(process.argv));
 }
 
-Data PmSamplingData(const Report& report) {
-  if (report.pm_windows == 0) return Cell{};
-  return Data::Object()
-      .Add("steps", Cell{report.pm_windows})
-      .Add("dram_bytes_per_step", Cell{report.pm_dram_bytes})
-      .Add("kernel_dram_bytes_per_step", KnownCell(report.kernel_dram_bytes_per_step))
-      .Add("tensor_active_share", report.pm_tensor_share >= 0 ? Cell{report.pm_tensor_share} : Cell{});
+// The facts with this name and a point before their own, as an object; nothing where none is known.
+Data MembersData(const Report& report, std::string_view object) {
+  Data members = Data::Object();
+  bool any = false;
+  for (const RunFact& fact : AllRunFacts()) {
+    const std::string_view name = fact.info.name;
+    if (!name.starts_with(object) || name.substr(object.size(), 1) != ".") continue;
+    Cell cell = fact.value(report);
+    any = any || !std::holds_alternative<std::monostate>(cell);
+    members.Add(name.substr(object.size() + 1), std::move(cell));
+  }
+  return any ? std::move(members) : Data(Cell{});
 }
 
 Data SummaryData(const Report& report) {
-  const StepWaits& waits = report.waits;
   Data data = Data::Object();
-  data.Add("headline", Data::ListOf(HeadlineText(report)))
-      .Add("samples", Cell{report.samples})
-      .Add("step_wall_time_ns", Cell{report.step_wall_ns})
-      .Add("step_gpu_time_ns", Cell{report.step_gpu_ns})
-      .Add("optimizer_step_wall_time_p50_ns", KnownCell(waits.wall.p50_ns))
-      .Add("optimizer_step_wall_time_p95_ns", KnownCell(waits.wall.p95_ns))
-      .Add("optimizer_step_gpu_busy_ns", KnownCell(waits.gpu_busy.mean_ns))
-      .Add("optimizer_step_data_wait_ns", KnownCell(waits.data_wait.mean_ns))
-      .Add("optimizer_step_gpu_wait_ns", KnownCell(waits.gpu_wait.mean_ns));
-  if (report.step_ns > 0) {
-    data.Add("step_host_time_ns", Cell{report.step_host_ns})
-        .Add("step_time_ns", Cell{report.step_ns})
-        .Add("step_bound", report.launch_bound() ? "launch" : "GPU")
-        .Add("step_gpu_waits_share", Cell{report.gpu_waits_share})
-        .Add("step_host_of", HostTimeName(report.step_host_of));
+  data.Add("headline", Data::ListOf(HeadlineText(report)));
+  for (const ListedFact& listed : FactsIn(Schema::kSummary)) {
+    if (listed.name == "theory") {
+      data.Add("theory", TextCell(TheoryText(report)));
+    } else if (listed.fact == nullptr) {
+      data.Add(listed.name, MembersData(report, listed.name));
+    } else {
+      const Cell cell = listed.ValueIn(report);
+      if (listed.unknown != Unknown::kLeftOut || !std::holds_alternative<std::monostate>(cell))
+        data.Add(listed.name, cell);
+    }
   }
-  data.Add("shortest_launch_ns", Cell{report.shortest_launch_ns})
-      .Add("launch_floor_ns", Cell{report.launch_floor_ns})
-      .Add("launch_interval_ns", Cell{report.launch_interval.ns})
-      .Add("launch_interval_of", HostTimeName(report.launch_interval.of));
-  if (!report.own_calibration.empty()) data.Add("own_calibration", report.own_calibration);
-  data.Add("memory_peak_bytes", KnownCount(report.memory_peak_bytes))
-      .Add("pm_sampling", PmSamplingData(report))
-      .Add("attributed_share", Cell{report.attributed_share})
-      .Add("unattributed_launches", Cell{report.unattributed_launches})
-      .Add("counters_share", Cell{report.counters_share})
-      .Add("backward_model_flop_per_forward_model_flop", KnownCell(report.backward_over_forward_model_flop))
-      .Add("backward_flop_per_forward_flop", KnownCell(report.backward_over_forward_flop))
-      .Add("backward_time_per_forward_time", KnownCell(report.backward_over_forward_time))
-      .Add("theory", TextCell(TheoryText(report)));
   const std::vector<Row> total = {TotalRow(report)};
   RowSet sums = DataOf(report, report.by, total);
   std::erase_if(sums.columns,
@@ -130,18 +119,20 @@ Data DiagnosticData(const DiagnosticInfo& diagnostic) {
       .Add("remedy", TextCell(diagnostic.remedy));
 }
 
-Data DropData(const trace::Drop& drop) {
-  return Data::Object(/*one_line=*/true).Add("what", drop.what).Add("count", Cell{drop.count});
-}
-
-Data GraphBreakData(const trace::GraphBreak& place) {
-  return Data::Object(/*one_line=*/true)
-      .Add("file", TextCell(place.file))
-      .Add("line", KnownCount(place.line))
-      .Add("function", TextCell(place.function))
-      .Add("reason", TextCell(place.reason))
-      .Add("count", Cell{place.count})
-      .Add("bytes", KnownCount(place.bytes));
+// What is merely kept of a run, by the names of the schema. An amount of 0 is not known, but for a count.
+template <typename Record>
+Data KeptData(const Record& record) {
+  Data data = Data::Object(/*one_line=*/true);
+  trace::ForEachField(&record, [&data](std::string_view name, const auto* field) {
+    if constexpr (std::is_same_v<decltype(field), const std::string*>) {
+      data.Add(name, TextCell(*field));
+    } else if (name == "count") {
+      data.Add(name, Cell{static_cast<uint64_t>(*field)});
+    } else if (name != "run") {
+      data.Add(name, KnownCount(static_cast<uint64_t>(*field)));
+    }
+  });
+  return data;
 }
 
 }  // namespace
@@ -162,23 +153,27 @@ Data ReportData(const Report& report) {
       .Add("device", DeviceData(report))
       .Add("roofs", RoofsOf(report))
       .Add("by", ByName(report.by))
-      .Add("steps", Cell{report.steps})
+      .Add("steps", Cell{report.steps.count})
       .Add("batch_size", KnownCount(report.run.batch_size))
       .Add("policy", std::move(policy_data))
-      .Add("tier", TierOf(report.tier).letter)
-      .Add("tier_text", TierText(report.tier))
-      .Add("models", Data::ListOf(report.models, ModelData))
-      .Add("process_count", Cell{report.process_count})
-      .Add("processes", Data::ListOf(report.processes, ProcessData))
+      .Add("tier", TierOf(report.process.tier).letter)
+      .Add("tier_text", TierText(report.process.tier))
+      .Add("models", Data::ListOf(report.process.models, ModelData))
+      .Add("process_count", Cell{report.process.count})
+      .Add("processes", Data::ListOf(report.process.list, ProcessData))
       .Add("summary", SummaryData(report))
       .Add("advice", ShownAdviceData(report))
       .Add("alarms", Data::ListOf(report.alarms, AlarmData))
       .Add("diagnostics", Data::ListOf(DiagnosticsText(report), DiagnosticData))
-      .Add("drops", Data::ListOf(report.kept.drop, DropData));
-  // Added later than the others, and only there for what was compiled.
-  if (!report.kept.graph_break.empty()) {
-    data.Add("graph_breaks", Data::ListOf(report.kept.graph_break, GraphBreakData));
-  }
+      .Add("drops", Data::ListOf(report.kept.drop, KeptData<trace::Drop>));
+  // Added later than the others, and only there where the run has them.
+  trace::ForEachList(
+      [&data]<typename Record>(const std::vector<Record>* list) {
+        constexpr bool kAbove = std::is_same_v<Record, DiagnosticInfo> || std::is_same_v<Record, trace::Drop>;
+        if (kAbove || list->empty()) return;
+        data.Add(std::string(trace::kKeptName<Record>) + "s", Data::ListOf(*list, KeptData<Record>));
+      },
+      &report.kept);
   data.Add("phases", DataOf(report, By::kPhase, report.phases)).Add("rows", DataOf(report, report.by, report.rows));
   if (report.by == By::kLayer) data.Add("layer_phases", DataOf(report, By::kLayer, report.layer_phases));
   if (report.by == By::kClass) data.Add("group_phases", DataOf(report, By::kClass, report.group_phases));

@@ -14,8 +14,8 @@
 #include "cli/picture/names.h"
 #include "cli/picture/roofline.h"
 #include "cli/picture/time_view.h"
-#include "cli/report/kernel_name.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/kernel_name.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 #include "cli/words/opening.h"
 #include "cli/words/words.h"
@@ -148,9 +148,9 @@ RowSet SumOf(const Report& report, const std::vector<Row>& rows, std::span<const
 // Whether a table of these rows says something by this column.
 bool Says(const Report& report, By by, const std::vector<Row>& rows, const ColumnInfo& column) {
   if (!Keeps(by, column.name) || (column.of_roofs && report.machine.name.empty())) return false;
-  if (column.name == "ideal_time_per_step_ns") return report.total.ideal_ns() > 0;
+  if (column.name == "ideal_time_per_step_ns") return report.total.sums.ideal_ns() > 0;
   if (column.name == "usual_time_per_step_ns" || column.name == "measured_over_usual") {
-    return report.total[Quantity::kUsualTime] > 0;
+    return report.total.sums[Quantity::kUsualTime] > 0;
   }
   const auto any = [&rows](auto holds) {
     return std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return holds(row.time.trust); });
@@ -172,25 +172,22 @@ std::string_view ByTitle(By by) {
 std::string ProgramLine(const Report& report) {
   std::string line;
   const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ", ") + text; };
-  for (const ModelInfo& model : report.models) {
+  for (const ModelInfo& model : report.process.models) {
     if (model.parameters > 0) add(model.class_name + " (" + Grouped(model.parameters) + " parameters)");
   }
   if (report.run.batch_size > 0) add("batch " + std::to_string(report.run.batch_size));
-  add(StepsText(report));
-  if (report.step_gpu_ns > 0) {
-    add(Duration(report.step_gpu_ns) + " of GPU time a step");
-    // An estimate's wall time is the time of another machine.
-    if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 0) {
-      add(Duration(report.step_wall_ns) + " of wall time");
-    }
+  add(StepsText(report.steps));
+  if (report.clock.gpu_ns > 0) {
+    add(Duration(report.clock.gpu_ns) + " of GPU time a step");
+    if (const double wall_ns = report.clock.measured_wall_ns(); wall_ns > 0) add(Duration(wall_ns) + " of wall time");
   }
   // All processes' of the device, and what a caching allocator keeps: what must fit, not what the tensors need.
-  if (report.memory_peak_bytes > 0) {
-    add("at most " + WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") + " of device memory in use");
+  if (report.memory.peak_bytes > 0) {
+    add("at most " + WithPrefix(static_cast<double>(report.memory.peak_bytes), "B") + " of device memory in use");
   }
-  if (report.process_count > 1) add(Grouped(report.process_count) + " processes");
-  if (!report.processes.empty() && !report.processes.front().torch_version.empty()) {
-    add("torch " + report.processes.front().torch_version);
+  if (report.process.count > 1) add(Grouped(report.process.count) + " processes");
+  if (!report.process.list.empty() && !report.process.list.front().torch_version.empty()) {
+    add("torch " + report.process.list.front().torch_version);
   }
   return line;
 }
@@ -228,11 +225,11 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
   table.total = SingleRow(report, TotalRow(report));
   if (!theory) {
     table.shared = [&rows](const ColumnInfo& column, size_t row) {
-      return column.of_counters && rows[row].counters_shared;
+      return column.of_counters && rows[row].bytes.shared;
     };
   }
   Section section{.id = std::string(ByName(by))};
-  section.heading = std::string(ByTitle(by)) + (report.steps > 0 ? ", a step" : ", over all") +
+  section.heading = std::string(ByTitle(by)) + (report.steps.count > 0 ? ", a step" : ", over all") +
                     (table.estimated ? "   (~ estimated)" : "");
   section.table = std::move(table);
   return section;
@@ -307,7 +304,7 @@ std::vector<Sentence> FactsOf(const Report& report) {
   for (const std::string& line : FactsText(report)) sentences.push_back({.text = line});
   if (std::string run = ProgramLine(report); !run.empty()) sentences.push_back({.text = std::move(run)});
   if (std::string known = IntervalText(report); !known.empty()) sentences.push_back({.text = std::move(known)});
-  sentences.push_back({.text = "Attribution tier " + TierText(report.tier)});
+  sentences.push_back({.text = "Attribution tier " + TierText(report.process.tier)});
   return sentences;
 }
 
@@ -315,7 +312,7 @@ namespace {
 
 // "What to change in 3.81 ms of GPU time a step   (~ estimated)"
 std::string AdviceHeading(const Report& report) {
-  const double step_ns = report.steps > 0 ? PerStep(report, report.total.time_ns()) : 0;
+  const double step_ns = report.steps.count > 0 ? PerStep(report, report.total.sums.time_ns()) : 0;
   std::string heading = "What to change";
   if (step_ns > 0) heading += " in " + Duration(step_ns) + " of GPU time a step";
   return heading + (report.run.source == SourceKind::kEstimated ? "   (~ estimated)" : "");
@@ -323,7 +320,7 @@ std::string AdviceHeading(const Report& report) {
 
 // Whether `report` is of a validation of what `training` trains.
 bool Validates(const Report& report, const Report& training) {
-  return report.validation && !training.validation && training.run.training &&
+  return report.steps.validation && !training.steps.validation && training.run.training &&
          report.run.models == training.run.models && report.run.estimated_gpu == training.run.estimated_gpu &&
          report.run.gpu == training.run.gpu && report.run.source == training.run.source;
 }
@@ -334,9 +331,9 @@ std::string ValidationText(const std::vector<const Report*>& validations) {
   std::string text;
   for (size_t i = 0; i < std::min(validations.size(), kMost); ++i) {
     const Report& report = *validations[i];
-    text += (i == 0 ? "Validation: " : "; ") + Counted(report.steps, "batch", "batches");
+    text += (i == 0 ? "Validation: " : "; ") + Counted(report.steps.count, "batch", "batches");
     if (report.run.batch_size > 0) text += " of " + Grouped(report.run.batch_size);
-    text += ", " + Duration(report.step_gpu_ns) + " of GPU time" + (report.steps == 1 ? "" : " each");
+    text += ", " + Duration(report.clock.gpu_ns) + " of GPU time" + (report.steps.count == 1 ? "" : " each");
     for (const Alarm& alarm : report.alarms) text += ", " + std::string(alarm.id);
   }
   if (validations.size() > kMost) text += "; " + Grouped(validations.size() - kMost) + " more kinds";
@@ -375,11 +372,11 @@ RowSet LinesOf(std::string_view record, size_t index, const Report& report, RowS
   return WithConstants({{"record", std::string(record)},
                         {"source", std::string(SourceName(report.run.source))},
                         {"run", uint64_t{index}},
-                        {"device", report.device_name},
+                        {"device", report.device.name},
                         {"roofs_of", report.machine.name},
                         {"batch_size", KnownCount(report.run.batch_size)},
-                        {"steps", report.steps},
-                        {"samples", report.samples}},
+                        {"steps", report.steps.count},
+                        {"samples", report.steps.samples}},
                        std::move(rows));
 }
 
@@ -443,7 +440,7 @@ void AddSections(const std::vector<Report>& reports, const ReportLook& look, Doc
   for (const Report& report : reports) {
     if (trains(report) == reports.end()) order.push_back(&report);
   }
-  std::stable_partition(order.begin(), order.end(), [](const Report* report) { return !report->validation; });
+  std::stable_partition(order.begin(), order.end(), [](const Report* report) { return !report->steps.validation; });
   for (const Report* const report : order) {
     std::vector<const Report*> validations;
     for (const Report& other : reports) {
@@ -457,7 +454,7 @@ void AddSections(const std::vector<Report>& reports, const ReportLook& look, Doc
 
 Document ReportDocument(std::vector<Report> given, const ReportLook& look) {
   const bool none = given.empty();
-  if (look.validation) std::erase_if(given, [](const Report& report) { return !report.validation; });
+  if (look.validation) std::erase_if(given, [](const Report& report) { return !report.steps.validation; });
   const auto owner = std::make_shared<std::vector<Report>>(std::move(given));
   std::vector<Report>& reports = *owner;
   Document document;

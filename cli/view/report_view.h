@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/column.h"
+#include "cli/report/rows/column.h"
 #include "cli/view/document.h"
 
 namespace rfinject::cli {
@@ -33,6 +33,8 @@ Document ReportDocument(std::vector<Report> reports, const ReportLook& look = {}
 
 // The FLOP of each run by the precision that they ran in. Schema rfinject.precisions/1.
 Document PrecisionDocument(std::vector<Report> reports);
+// Its columns, without rows.
+RowSet PrecisionColumns();
 
 // The rows of a report, as people see them, in a table whose heading is "By layer, a step". `report` must outlive it.
 Section RowSection(const Report& report, By by, const std::vector<Row>& rows, const ReportLook& look);
@@ -40,6 +42,9 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
 // The pictures of reports: all rooflines, then all time views, two side by side where there are several reports, all
 // on the same axes. `reports` must outlive them.
 std::vector<std::vector<Figure>> ReportFigures(std::span<const Report> reports);
+
+// The rows that these pictures show, as a table. `reports` must outlive it.
+LinkedTable LinkedRows(std::span<const Report> reports);
 
 // The column of reports that has `name` in CSV and JSON, or as its head in a table, in any case; nullptr where there
 // is none.

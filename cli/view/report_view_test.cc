@@ -42,8 +42,8 @@ TEST(ReportDocument, TrainingComesFirstAndItsValidationIsALine) {
   training.run.training = true;
   Report validation = training;
   validation.run.training = false;
-  validation.validation = true;
-  validation.steps = 6;
+  validation.steps.validation = true;
+  validation.steps.count = 6;
   const Document document = ReportDocument({validation, training});
   EXPECT_EQ(
       std::count_if(document.sections.begin(), document.sections.end(), [](const Section& s) { return s.first; }), 1);
@@ -60,11 +60,11 @@ TEST(ReportDocument, TrainingComesFirstAndItsValidationIsALine) {
 
 TEST(ReportDocument, ATraceWithoutItsEndSaysSoInItsFirstLine) {
   Report report = testing::SampleReports()[1];
-  report.process_count = 1;
-  report.unfinished = 1;
+  report.process.count = 1;
+  report.process.unfinished = 1;
   EXPECT_NE(ReportDocument({report}).sections.front().heading.find(", of a trace without its end: "),
             std::string::npos);
-  report.process_count = 8;
+  report.process.count = 8;
   EXPECT_NE(ReportDocument({report}).sections.front().heading.find(", 1 of 8 traces without their end: "),
             std::string::npos);
 }

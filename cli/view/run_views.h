@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/report/memory.h"
-#include "cli/report/stacks.h"
-#include "cli/report/waits.h"
+#include "cli/report/facts/memory.h"
+#include "cli/report/facts/waits.h"
+#include "cli/report/rows/stacks.h"
 #include "cli/view/document.h"
 
 namespace rfinject::cli {

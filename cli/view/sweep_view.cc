@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "cli/picture/names.h"
+#include "cli/report/facts/run.h"
+#include "cli/report/facts/schemas.h"
 #include "cli/report/sweep.h"
 #include "cli/text/units.h"
 #include "cli/view/compare_views.h"
@@ -53,10 +54,8 @@ constexpr auto kForward = std::to_array<TableLook>({
 });
 
 // The head of a column in tables, by which correlations name it.
-std::string_view TitleOf(size_t column) {
-  const std::string_view name = SweepColumns()[column].info.name;
-  const auto look =
-      std::find_if(kWhole.begin(), kWhole.end(), [&](const TableLook& one) { return one.column == name; });
+std::string_view TitleOf(std::string_view name) {
+  const auto look = std::ranges::find(kWhole, name, &TableLook::column);
   return look != kWhole.end() ? look->title : name;
 }
 
@@ -88,8 +87,8 @@ RowSet CorrelationsOf(const Sweep& sweep) {
   static constexpr auto kColumns = std::to_array<ColumnOf<One>>({
       {{.name = "gpu"}, [](const One& one) { return Cell{one.group->gpu}; }},
       {{.name = "source"}, [](const One& one) { return Cell{std::string(SourceName(one.group->source))}; }},
-      {{.name = "a"}, [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->a].info.name)}; }},
-      {{.name = "b"}, [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->b].info.name)}; }},
+      {{.name = "a"}, [](const One& one) { return Cell{std::string(one.correlation->a)}; }},
+      {{.name = "b"}, [](const One& one) { return Cell{std::string(one.correlation->b)}; }},
       {{.name = "spearman_rho"}, [](const One& one) { return Cell{*one.correlation->rho}; }},
       {{.name = "runs"}, [](const One& one) { return Cell{uint64_t{one.correlation->runs}}; }},
   });
@@ -116,11 +115,11 @@ Table RunTable(const Sweep& sweep, const SweepGroup& group, const std::vector<si
 
 Section WholeSection(const Sweep& sweep, const SweepGroup& group) {
   const auto any_run = [&](auto has) {
-    return std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return has(sweep.runs[i]); });
+    return std::ranges::any_of(group.runs, [&](size_t i) { return has(*sweep.runs[i].report); });
   };
-  const bool alarms = any_run([](const SweepRun& run) { return !run.alarm_ids.empty(); });
-  const bool host = any_run([](const SweepRun& run) { return run.host_given(); });
-  const bool memory = any_run([](const SweepRun& run) { return run.memory_peak_bytes > 0; });
+  const bool alarms = any_run([](const Report& run) { return !run.alarms.empty(); });
+  const bool host = any_run([](const Report& run) { return run.queue.host_of == HostTime::kGiven; });
+  const bool memory = any_run([](const Report& run) { return run.memory.peak_bytes > 0; });
   Section section{.id = "runs"};
   section.heading = "On " + group.gpu + ", " + std::string(SourceName(group.source)) + ": " +
                     Counted(group.runs.size(), "run", "runs") + ", numbers are a step's";
@@ -135,8 +134,8 @@ Section WholeSection(const Sweep& sweep, const SweepGroup& group) {
         return (host || !of_host) && (alarms || column != "alarm_ids") && (memory || column != "memory_peak_bytes") &&
                (sweep.several_modes || column != "short_mode");
       });
-  if (any_run([](const SweepRun& run) { return run.samples_per_s > 0; })) {
-    const bool wall = any_run([](const SweepRun& run) { return run.samples_over_wall; });
+  if (any_run([](const Report& run) { return NumberOf(run, "samples_per_s") > 0; })) {
+    const bool wall = any_run([](const Report& run) { return run.clock.measured_wall_ns() > 0; });
     section.notes.push_back(
         {.text = wall   ? "img/s: samples over wall time; FLOP executed"
                  : host ? "img/s: samples over the longer of GPU and host time; FLOP executed"
@@ -149,8 +148,9 @@ Section WholeSection(const Sweep& sweep, const SweepGroup& group) {
 Section ForwardSection(const Sweep& sweep, const SweepGroup& group) {
   std::vector<size_t> trained;
   for (const size_t i : group.runs) {
-    const SweepRun& run = sweep.runs[i];
-    if (run.training && run.forward.time_ns() > 0 && run.backward.time_ns() > 0) trained.push_back(i);
+    const Report& report = *sweep.runs[i].report;
+    const bool both = NumberOf(report, "backward_time_per_forward_time") > 0;
+    if (report.run.training && both) trained.push_back(i);
   }
   Section section;
   if (trained.empty()) return section;
@@ -162,17 +162,18 @@ Section ForwardSection(const Sweep& sweep, const SweepGroup& group) {
 
 // Spearman's rho of each pair of columns that is known, a row and a column each.
 Section CorrelationSection(const SweepGroup& group) {
-  const auto rho = [&](size_t a, size_t b) -> std::optional<double> {
+  const auto rho = [&](std::string_view a, std::string_view b) -> std::optional<double> {
     for (const SweepCorrelation& one : group.correlations) {
       if ((one.a == a && one.b == b) || (one.a == b && one.b == a)) return one.rho;
     }
     return std::nullopt;
   };
-  std::vector<size_t> used;
-  for (size_t c = 0; c < SweepColumns().size(); ++c) {
-    const bool any = std::any_of(group.correlations.begin(), group.correlations.end(),
-                                 [&](const auto& one) { return (one.a == c || one.b == c) && one.rho.has_value(); });
-    if (any) used.push_back(c);
+  std::vector<std::string_view> used;
+  for (const ListedFact& fact : FactsIn(Schema::kSideBySide)) {
+    const bool any = std::ranges::any_of(group.correlations, [&](const auto& one) {
+      return (one.a == fact.name || one.b == fact.name) && one.rho.has_value();
+    });
+    if (any) used.push_back(fact.name);
   }
   Section section;
   if (used.empty()) return section;
@@ -186,7 +187,7 @@ Section CorrelationSection(const SweepGroup& group) {
       const std::optional<double> value = c < row ? rho(used[row], used[c]) : std::nullopt;
       cells.push_back(value ? absl::StrFormat("%+.2f", *value) : c == row ? "1" : "");
     }
-    const std::string_view name = SweepColumns()[used[c]].info.name;
+    const std::string_view name = used[c];
     table.rows.AddText(name, [cells = std::move(cells)](size_t row) { return cells[row]; });
     table.looks.push_back({.column = name, .title = TitleOf(used[c]), .priority = 1});
   }
@@ -198,9 +199,10 @@ std::vector<Sentence> AlarmSentences(const Sweep& sweep, const SweepGroup& group
   std::vector<Sentence> sentences;
   for (const size_t i : group.runs) {
     const SweepRun& run = sweep.runs[i];
-    if (run.alarms == 0) continue;
-    sentences.push_back({.text = SweepRunTitle(sweep, run) + ": " + absl::StrJoin(run.alarm_ids, " ") +
-                                 "; report its trace alone to read " + (run.alarms == 1 ? "it" : "them"),
+    const size_t alarms = run.report->alarms.size();
+    if (alarms == 0) continue;
+    sentences.push_back({.text = SweepRunTitle(sweep, run) + ": " + TextOf(*run.report, "alarm_ids") +
+                                 "; report its trace alone to read " + (alarms == 1 ? "it" : "them"),
                          .label = "alarm: ",
                          .tone = Tone::kAlarm});
   }
@@ -212,7 +214,7 @@ void AddData(const Sweep& sweep, Document* document) {
   std::erase_if(rows.columns, [](const Column& column) { return column.info.name == "alarm_ids"; });
   Data runs = Data::List();
   for (size_t i = 0; i < rows.size; ++i) {
-    runs.Append(std::move(Data::RowOf(rows, i).Add("alarm_ids", Data::ListOf(sweep.runs[i].alarm_ids))));
+    runs.Append(std::move(Data::RowOf(rows, i).Add("alarm_ids", Data::ListOf(AlarmIds(*sweep.runs[i].report)))));
   }
   document->data.Add("schema", "rfinject.sweep/1")
       .Add("runs", std::move(runs))
@@ -252,7 +254,7 @@ Document SweepDocument(std::vector<Report> reports) {
   const auto owner = std::make_shared<OwnedSweep>();
   owner->reports = std::move(reports);
   owner->sweep = MakeSweep(owner->reports);
-  owner->drawn = SweepPictures(owner->sweep, owner->reports);
+  owner->drawn = SweepPictures(owner->sweep);
   const Sweep& sweep = owner->sweep;
   Document document{.title = DocumentTitle("rfinject report", owner->drawn), .owner = owner};
   for (const SweepGroup& group : sweep.groups) {
@@ -261,7 +263,8 @@ Document SweepDocument(std::vector<Report> reports) {
     document.sections.push_back(CorrelationSection(group));
     document.sections.push_back({.lead = AlarmSentences(sweep, group)});
   }
-  document.sections.push_back({.id = "pictures", .figures = ReportFigures(owner->drawn), .drawn = owner->drawn});
+  document.sections.push_back(
+      {.id = "pictures", .figures = ReportFigures(owner->drawn), .linked = LinkedRows(owner->drawn)});
   AddData(sweep, &document);
   AddLines(sweep, &document);
   for (const Report& report : owner->reports) {

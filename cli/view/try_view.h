@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/report/trial.h"
+#include "cli/report/compare/trial.h"
 #include "cli/view/document.h"
 
 namespace rfinject::cli {

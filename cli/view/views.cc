@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/report/column.h"
-#include "cli/report/diff.h"
-#include "cli/report/memory.h"
+#include "cli/report/compare/diff.h"
+#include "cli/report/facts/memory.h"
+#include "cli/report/facts/schemas.h"
+#include "cli/report/facts/waits.h"
+#include "cli/report/rows/column.h"
 #include "cli/report/run_list.h"
 #include "cli/report/sweep.h"
-#include "cli/report/waits.h"
 #include "cli/view/compare_views.h"
 #include "cli/view/page.h"
 #include "cli/view/run_views.h"
@@ -39,7 +40,7 @@ std::vector<const Run*> RunsIn(const ViewInput& input) {
 std::vector<std::string> WarningsOf(const FoldOptions& fold, std::span<const Report> reports) {
   std::vector<std::string> warnings;
   if (fold.host_ns_per_launch > 0 && std::none_of(reports.begin(), reports.end(), [](const Report& report) {
-        return report.step_host_of == HostTime::kGiven;
+        return report.queue.host_of == HostTime::kGiven;
       })) {
     warnings.emplace_back("--host-us: no run here is an estimate with steps, so nothing takes it");
   }
@@ -51,8 +52,8 @@ std::vector<std::string> WarningsOf(const FoldOptions& fold, std::span<const Rep
           "--by source: the trace names no line of the program: an older rfinject wrote it, the program is not in "
           "Python, or another tool measured it");
     }
-    const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
-    if (fold.roofs.clock && report.sm_hz <= 0) {
+    const std::string name = report.device.name.empty() ? "a GPU without a name" : report.device.name;
+    if (fold.roofs.clock && report.device.sm_hz <= 0) {
       warnings.push_back("--roofs clock: the trace of " + name +
                          " holds no SM clock (cycles and times of counter passes)");
     }
@@ -115,11 +116,7 @@ StackTable StacksOfRun(const Run& run) {
 // In the order in which help lists them.
 std::vector<View> MakeViews() {
   return {
-      {.name = "run",
-       .help = "runs side by side",
-       .make = MakeSideBySide,
-       .mark = ", numbers are a step's\n",
-       .every_run = true},
+      {.name = "run", .help = "runs side by side", .make = MakeSideBySide, .every_run = true},
       {.name = "model", .help = "models", .make = MakeRows<By::kModel>, .sorts = true},
       {.name = "phase", .help = "phases of a step", .make = MakeRows<By::kPhase>, .sorts = true},
       {.name = "layer", .help = "layers", .make = MakeRows<By::kLayer>, .folds_layers = true, .sorts = true},
@@ -130,27 +127,14 @@ std::vector<View> MakeViews() {
        .sorts = true},
       {.name = "op", .help = "operators", .make = MakeRows<By::kOp>, .sorts = true},
       {.name = "kernel", .help = "kernels", .make = MakeRows<By::kKernel>, .folds_layers = true, .sorts = true},
-      {.name = "precision",
-       .help = "FLOP in FP32, TF32, BF16 and so on",
-       .make = MakePrecisions,
-       .mark = ": FLOP by precision, "},
+      {.name = "precision", .help = "FLOP in FP32, TF32, BF16 and so on", .make = MakePrecisions},
       {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
       {.name = "stack",
        .help = "what is in no layer, by native stack",
-       .make = MakeOfRuns<StacksOfRun, StackDocument>,
-       .mark = ": in no layer, by native stack, a step\n"},
-      {.name = "memory",
-       .help = "what lay in memory at the peak",
-       .make = MakeOfRuns<FoldMemory, MemoryDocument>,
-       .mark = ": memory at the peak, by where it was allocated\n"},
-      {.name = "wait",
-       .help = "what a step waits for, by the clock",
-       .make = MakeOfRuns<FoldWaits, WaitDocument>,
-       .mark = ": what a step waits for, by the clock\n"},
-      {.name = "rank",
-       .help = "the same of each rank",
-       .make = MakeOfRuns<FoldWaits, RankDocument>,
-       .mark = ": steps by rank, by the clock\n"},
+       .make = MakeOfRuns<StacksOfRun, StackDocument>},
+      {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
+      {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
+      {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>},
   };
 }
 
@@ -160,6 +144,18 @@ std::vector<ColumnInfo> InfosOf(const Columns& columns) {
   std::vector<ColumnInfo> infos;
   for (const auto& column : columns) {
     if (column.info.data) infos.push_back(column.info);
+  }
+  return infos;
+}
+
+// The facts as JSON calls them.
+std::vector<ColumnInfo> FactInfos() {
+  std::vector<ColumnInfo> infos;
+  for (const ListedFact& listed : FactsIn(Schema::kSummary)) {
+    if (listed.fact != nullptr) infos.push_back(listed.info());
+  }
+  for (const RunFact& fact : AllRunFacts()) {
+    if (fact.info.name.find('.') != fact.info.name.npos) infos.push_back(fact.info);
   }
   return infos;
 }
@@ -189,6 +185,8 @@ std::vector<ColumnTable> AllColumnTables() {
        "A row a run; numbers are a step's where their names say so. In CSV `record` is run or correlation; lines of "
        "the latter have `column_a`, `column_b`, `spearman_rho` and `correlated_runs`.",
        InfosOf(RunsOf(Sweep{}, {}).columns)},
+      {"Facts of a whole run", "rfinject report --format json",
+       "Members of `summary`, before the sums of all rows; a point stands for an object.", FactInfos()},
       {"Comparisons", "rfinject diff",
        "A is before, B is after. In CSV each line begins with `record` (row or total), `pair`, `before`, `after` and "
        "`per_step`.",
@@ -197,6 +195,10 @@ std::vector<ColumnTable> AllColumnTables() {
        "In CSV each line begins with `run`, `device` and `source`.", InfosOf(RowsOf(WaitTable{}).columns)},
       {"Memory", "rfinject report --by memory", "What was allocated when most was.",
        InfosOf(MemoryOf(std::span<const MemoryRow>()).columns)},
+      {"Precisions", "rfinject report --by precision",
+       "In CSV each line begins with `run`, `device`, `source` and `steps`.", InfosOf(PrecisionColumns().columns)},
+      {"Native stacks", "rfinject report --by stack", "In CSV each line begins with `run`, `device` and `steps`.",
+       InfosOf(StacksOf({}).columns)},
       {"Runs", "rfinject runs", "A row a run.", InfosOf(RunRows({}).columns)},
   };
 }

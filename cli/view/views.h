@@ -29,9 +29,6 @@ struct View {
   std::string_view name;  // as --by has it
   std::string_view help;  // "a row each run"
   Document (*make)(const ViewInput& input);
-  // Stands in the headings of its documents and in nothing else, so that a table that was written can be told from a
-  // file that rfinject did not make. Empty: the format knows it by how it begins.
-  std::string_view mark = {};
   bool folds_layers = false;  // --depth folds the rows' layers
   bool sorts = false;         // --sort orders its rows
   bool every_run = false;     // a folder stands for all of its runs, not for the newest

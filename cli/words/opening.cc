@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 
 namespace rfinject::cli {
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kGains = 3;
 constexpr double kWorthAWord = 0.005, kWorthASentence = 0.1;
 
-double StepNs(const Report& report) { return PerStep(report, report.total.time_ns()); }
+double StepNs(const Report& report) { return PerStep(report, report.total.sums.time_ns()); }
 
 // "backward 52 %, forward 26 %, optimizer 22 %", the longest first.
 std::string PhaseShares(const Report& report) {
@@ -37,16 +37,15 @@ std::string PhaseShares(const Report& report) {
 
 }  // namespace
 
-// The words that each begins with are those that tell our own tables from other files (own_output.cc).
 std::string SourceText(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kEstimated:
       return "ESTIMATED on " + report.run.estimated_gpu;
     case SourceKind::kMeasured:
-      return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name);
+      return "Measured on " + (report.device.name.empty() ? "an unnamed GPU" : report.device.name);
     case SourceKind::kImported:
       return "Imported from " + (report.run.collector.empty() ? "another tool" : report.run.collector) +
-             (report.device_name.empty() ? "" : ", measured on " + report.device_name);
+             (report.device.name.empty() ? "" : ", measured on " + report.device.name);
     case SourceKind::kNone:
     case SourceKind::kUnspecified:
       break;
@@ -55,22 +54,23 @@ std::string SourceText(const Report& report) {
 }
 
 std::string EndText(const Report& report) {
-  if (report.unfinished == 0) return {};
-  if (report.process_count <= 1) return ", of a trace without its end";
-  return ", " + Grouped(report.unfinished) + " of " + Grouped(report.process_count) + " traces without their end";
+  if (report.process.unfinished == 0) return {};
+  if (report.process.count <= 1) return ", of a trace without its end";
+  return ", " + Grouped(report.process.unfinished) + " of " + Grouped(report.process.count) +
+         " traces without their end";
 }
 
 std::string CostText(const Report& report, std::string_view of) {
   std::string line = SourceText(report) + std::string(of) + ": ";
-  if (report.total.time_ns() <= 0) return line + "no kernel has a time";
-  const std::string_view what = report.steps == 0   ? "all that was recorded"
-                                : report.validation ? "a batch of validation"
-                                                    : "a step";
+  if (report.total.sums.time_ns() <= 0) return line + "no kernel has a time";
+  const std::string_view what = report.steps.count == 0   ? "all that was recorded"
+                                : report.steps.validation ? "a batch of validation"
+                                                          : "a step";
   line += std::string(what) + " takes ";
-  if (report.step_host_of == HostTime::kGiven) {
-    line += Duration(report.step_ns) + ", ";
-  } else if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 0) {
-    line += Duration(report.step_wall_ns) + " by the clock, ";
+  if (report.queue.host_of == HostTime::kGiven) {
+    line += Duration(report.queue.step_ns) + ", ";
+  } else if (const double wall_ns = report.clock.measured_wall_ns(); wall_ns > 0) {
+    line += Duration(wall_ns) + " by the clock, ";
   }
   line += Duration(StepNs(report)) + " of GPU time";
   if (const auto& expected = report.headline.expected; expected && expected->high_ns > 0) {
@@ -113,7 +113,7 @@ std::string WaitShareText(const Report& report) {
 }  // namespace
 
 std::string NothingText(const Report& report) {
-  if (report.rows_are_runs || report.total.launches > 0) return {};
+  if (report.rows_are_runs || report.total.sums.launches > 0) return {};
   const std::string begin = "nothing was measured: ";
   // What the library said of it; the gravest, if it said several things.
   const DiagnosticInfo* gravest = nullptr;
@@ -129,11 +129,11 @@ std::string NothingText(const Report& report) {
     const trace::Drop& drop = report.kept.drop.front();
     return begin + Grouped(drop.count) + " lost: " + drop.what + remedy;
   }
-  if (report.steps == 0) {
-    return begin + (report.unfinished > 0 ? "no step has ended yet, or the program was killed before one did"
-                                          : "no step ended" + remedy);
+  if (report.steps.count == 0) {
+    return begin + (report.process.unfinished > 0 ? "no step has ended yet, or the program was killed before one did"
+                                                  : "no step ended" + remedy);
   }
-  return begin + "no kernel ran in " + Counted(report.steps, "step", "steps") + remedy;
+  return begin + "no kernel ran in " + Counted(report.steps.count, "step", "steps") + remedy;
 }
 
 std::string NothingText(std::span<const Report> reports) {
@@ -148,7 +148,7 @@ std::string NothingText(std::span<const Report> reports) {
 
 std::string LimitText(const Report& report) {
   const Headline& headline = report.headline;
-  const Derived& derived = report.total_derived;
+  const Derived& derived = report.total.derived;
   std::array<std::pair<double, std::string_view>, 5> parts = {{{headline.launch_share, "launching"},
                                                                {headline.memory_share, "memory bandwidth"},
                                                                {headline.compute_share, "arithmetic"},
@@ -161,12 +161,12 @@ std::string LimitText(const Report& report) {
     line += (line.empty() ? "Held back by " : ", ") + std::string(name) + " " + Percent(share);
   }
   if (line.empty()) {
-    if (report.total.time_ns() <= 0 || !report.machine.name.empty()) return {};
+    if (report.total.sums.time_ns() <= 0 || !report.machine.name.empty()) return {};
     return "What holds it back cannot be told: the roofs of this GPU are not known (rfinject gpus lists those that "
            "are)";
   }
   line += " of GPU time; ";
-  if (report.total.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
+  if (report.total.sums.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
   line += Percent(derived.attainable_share) + " of attainable";
   if (const std::string waits = WaitShareText(report); !waits.empty()) {
     line += "; " + waits;
@@ -246,7 +246,7 @@ std::string RowName(const Row& row) {
 }  // namespace
 
 std::string UnusualText(const Report& report) {
-  if (!(report.total[Quantity::kUsualTime] > 0) || !(report.total.time_ns() > 0)) return {};
+  if (!(report.total.sums[Quantity::kUsualTime] > 0) || !(report.total.sums.time_ns() > 0)) return {};
   constexpr double kWorthNaming = 0.005;
   constexpr size_t kNamed = 3;
   const auto beyond = [](const Row& row) {
@@ -254,14 +254,14 @@ std::string UnusualText(const Report& report) {
   };
   std::vector<const Row*> rows;
   for (const Row& row : report.rows) {
-    if (row.sums[Quantity::kUsualTime] > 0 && beyond(row) > kWorthNaming * report.total.time_ns()) {
+    if (row.sums[Quantity::kUsualTime] > 0 && beyond(row) > kWorthNaming * report.total.sums.time_ns()) {
       rows.push_back(&row);
     }
   }
   if (rows.empty()) return {};
   std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) { return beyond(*a) > beyond(*b); });
   if (rows.size() > kNamed) rows.resize(kNamed);
-  const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
+  const double steps = report.steps.divisor();
   std::vector<std::string> named;
   for (const Row* row : rows) {
     const double time_ns = row->sums[Quantity::kTimeWithUsual];
@@ -289,7 +289,8 @@ std::vector<std::string> OpeningText(const Report& report) {
     if (gains == kGains) break;
     if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
     lines.push_back(Grouped(++gains) + ". at most " + GainText(slack.ns, StepNs(report)) + ": " +
-                    PlaceText(report, slack) + ", " + std::string(RemedyOf(slack.bound, report.compiled)));
+                    PlaceText(report, slack) + ", " +
+                    std::string(RemedyOf(slack.bound, report.attribution.compiled)));
   }
   return lines;
 }

@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/report.h"
+#include "cli/report/advice/advice.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // Returns the lines; none where the report's rows are runs.
 std::vector<std::string> OpeningText(const Report& report);

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "cli/report/kernel_name.h"
-#include "cli/report/launch_waits.h"
+#include "cli/report/facts/queue.h"
+#include "cli/report/rows/kernel_name.h"
 #include "cli/text/units.h"
 #include "cli/words/opening.h"
 #include "gpus/chips.h"
@@ -23,8 +23,8 @@ std::string SourceLine(const Report& report) {
                   ? "; the program ran on a virtual GPU, which computes nothing"
                   : "");
     case SourceKind::kMeasured:
-      if (report.simulated()) {
-        return "SIMULATED, not measured: the counters and times of " + report.device_name +
+      if (report.device.simulated()) {
+        return "SIMULATED, not measured: the counters and times of " + report.device.name +
                " are made up by a test of rfinject's";
       }
       return SourceText(report) +
@@ -44,11 +44,12 @@ std::string SourceLine(const Report& report) {
 std::string ExpectedLine(const Report& report) {
   if (!report.headline.expected) return {};
   const Headline::Expected& expected = *report.headline.expected;
-  std::string line = "Expected " + Duration(expected.ns) + (report.steps > 0 ? " a step" : "") + " (80 % interval " +
-                     Duration(expected.low_ns) + " to " + Duration(expected.high_ns) + "), ideal " +
-                     Duration(expected.ideal_ns) + ": times are expected ones, from a model calibrated on ";
-  line += report.own_calibration.empty() ? "measurements of others"
-                                         : "your own measurements (" + report.own_calibration + ")";
+  std::string line = "Expected " + Duration(expected.ns) + (report.steps.count > 0 ? " a step" : "") +
+                     " (80 % interval " + Duration(expected.low_ns) + " to " + Duration(expected.high_ns) +
+                     "), ideal " + Duration(expected.ideal_ns) +
+                     ": times are expected ones, from a model calibrated on ";
+  line += report.device.own_calibration.empty() ? "measurements of others"
+                                                : "your own measurements (" + report.device.own_calibration + ")";
   constexpr double kAll = 0.995;
   if (expected.foreign_share >= kAll) return line + ", none of them of this GPU";
   if (expected.foreign_share > 0) line += "; for " + Percent(expected.foreign_share) + " of the time, of other GPUs";
@@ -60,21 +61,6 @@ std::string WinogradLine(const Report& report) {
   return Percent(report.headline.expected->winograd_share) +
          " of GPU time is in 3x3 convolutions for which cuDNN has Winograd kernels: they execute 2.25 to 4 times "
          "fewer FLOP than are counted here, so such a layer can be above its roof";
-}
-
-std::string SlowStepsLine(const Report& report) {
-  if (report.slow_steps == 0 && report.slow_sampled_steps == 0) return {};
-  std::string line = "Times and bytes are those of ordinary steps: ";
-  if (report.slow_steps > 0) {
-    line += Counted(report.slow_steps, "step", "steps") + " took much longer, by " + Duration(report.slow_extra_ns) +
-            " together";
-  }
-  if (report.slow_sampled_steps > 0) {
-    line += (report.slow_steps > 0 ? "; " : "") + Counted(report.slow_sampled_steps,
-                                                          "sampled step that was longer is left out",
-                                                          "sampled steps that were longer are left out");
-  }
-  return line;
 }
 
 std::string PrecisionLine(const Report& report) {
@@ -92,17 +78,20 @@ std::string PrecisionLine(const Report& report) {
 }
 
 std::string ShareLine(const Report& report) {
-  if (report.total.launches == 0) return "No launch was recorded in the measured steps";
+  if (report.total.sums.launches == 0) return "No launch was recorded in the measured steps";
   std::string line = AttributedText(report);
   // An estimate has counters by construction; saying so would suggest that something was counted.
-  if (report.run.source != SourceKind::kEstimated && report.total.time_ns() > 0) {
-    const bool of_shapes = report.run.source == SourceKind::kImported && report.total.compulsory_bytes() > 0;
-    line += "; " + Percent(report.counters_share) + " of GPU time has " + (of_shapes ? "FLOP and bytes" : "counters");
+  if (report.run.source != SourceKind::kEstimated && report.total.sums.time_ns() > 0) {
+    const bool of_shapes = report.run.source == SourceKind::kImported && report.total.sums.compulsory_bytes() > 0;
+    line += "; " + Percent(report.attribution.counters_share) + " of GPU time has " +
+            (of_shapes ? "FLOP and bytes" : "counters");
   }
-  if (report.untimed_launches > 0) {
-    const double share = static_cast<double>(report.untimed_launches) / static_cast<double>(report.total.launches);
+  if (report.attribution.untimed_launches > 0) {
+    const double share =
+        static_cast<double>(report.attribution.untimed_launches) / static_cast<double>(report.total.sums.launches);
     line += "; " + Percent(share) + " of the launches were never sampled (" +
-            Counted(report.untimed_keys, "kind", "kinds") + "): their time is not known, and is in no sum";
+            Counted(report.attribution.untimed_keys, "kind", "kinds") +
+            "): their time is not known, and is in no sum";
   }
   return line;
 }
@@ -110,7 +99,7 @@ std::string ShareLine(const Report& report) {
 std::string OutsideLine(const Report& report) {
   if (report.headline.outside_share <= 0) return {};
   return Percent(report.headline.outside_share) + " of GPU time is of no model: " +
-         absl::StrJoin(report.outside_ops, ", ",
+         absl::StrJoin(report.attribution.outside_ops, ", ",
                        [](std::string* out, const std::string& name) { out->append(ShortKernelName(name)); }) +
          (report.headline.outside_initialises
               ? "; if that is the program making its weights before the first step, --skip 1 leaves it out"
@@ -120,7 +109,7 @@ std::string OutsideLine(const Report& report) {
 std::string LaunchFloorLine(const Report& report) {
   constexpr double kWorthAWord = 0.005;
   if (report.headline.launch_share < kWorthAWord) return {};
-  const LaunchInterval& interval = report.launch_interval;
+  const LaunchInterval& interval = report.queue.interval;
   const std::string_view why = interval.of == HostTime::kGiven        ? " (--host-us)"
                                : interval.of == HostTime::kByTheClock ? " by the clock"
                                                                       : " at best (--launch-floor)";
@@ -129,14 +118,14 @@ std::string LaunchFloorLine(const Report& report) {
 }
 
 std::string StepLine(const Report& report) {
-  if (report.step_ns <= 0) return {};
-  const bool here = report.step_host_of == HostTime::kThisMachine;
+  if (report.queue.step_ns <= 0) return {};
+  const bool here = report.queue.host_of == HostTime::kThisMachine;
   std::string line = here ? "With the host that it ran on here, a step takes " : "A step takes ";
-  line += Duration(report.step_ns) + " by the clock: the longer of GPU time, " + Duration(report.step_gpu_ns) +
-          " and " + Duration(kGapOfStepNs) + " between two kernels, and host time, " + Duration(report.step_host_ns) +
-          " for " + Count(std::floor(report.step_launches)) + " launches";
-  if (report.launch_bound()) {
-    line += ". It is bound by launching: the GPU waits " + Percent(report.gpu_waits_share) + " of the time";
+  line += Duration(report.queue.step_ns) + " by the clock: the longer of GPU time, " + Duration(report.clock.gpu_ns) +
+          " and " + Duration(kGapOfStepNs) + " between two kernels, and host time, " +
+          Duration(report.queue.host_ns) + " for " + Count(std::floor(report.queue.launches)) + " launches";
+  if (report.queue.launch_bound) {
+    line += ". It is bound by launching: the GPU waits " + Percent(report.queue.gpu_waits_share) + " of the time";
   }
   if (here)
     line += ". That host is not the GPU's, and its time holds what observing it costs; --host-us gives another";
@@ -144,26 +133,13 @@ std::string StepLine(const Report& report) {
 }
 
 std::string RatioLine(const Report& report) {
-  const bool model = report.backward_over_forward_model_flop > 0;
-  const double flop = model ? report.backward_over_forward_model_flop : report.backward_over_forward_flop;
-  if (report.backward_over_forward_time <= 0) return {};
+  const double time = NumberOf(report, "backward_time_per_forward_time");
+  const double model = NumberOf(report, "backward_model_flop_per_forward_model_flop");
+  const double flop = model > 0 ? model : NumberOf(report, "backward_flop_per_forward_flop");
+  if (time <= 0) return {};
   return "Backward over forward: " +
-         (flop > 0 ? Plain(flop) + (model ? " times the model FLOP, " : " times the FLOP, ") : std::string()) +
-         Plain(report.backward_over_forward_time) + " times the GPU time";
-}
-
-// Two ways to the same number: what the whole device moved during a few steps, and the sum over the kernels.
-std::string PmLine(const Report& report) {
-  if (report.pm_windows == 0) return {};
-  std::string line = "DRAM bytes a step by PM sampling " + WithPrefix(report.pm_dram_bytes, "B") + " (" +
-                     Counted(report.pm_windows, "step", "steps") + ")";
-  if (report.kernel_dram_bytes_per_step > 0) {
-    line += ", by kernels " + WithPrefix(report.kernel_dram_bytes_per_step, "B");
-  }
-  if (report.pm_tensor_share >= 0) {
-    line += "; tensor pipes active " + Percent(report.pm_tensor_share) + " of the time";
-  }
-  return line;
+         (flop > 0 ? Plain(flop) + (model > 0 ? " times the model FLOP, " : " times the FLOP, ") : std::string()) +
+         Plain(time) + " times the GPU time";
 }
 
 std::string SharedLine(const Report& report) {
@@ -194,10 +170,19 @@ std::string GraphBreakText(const trace::GraphBreak& place) {
 
 std::vector<std::string> FactsText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {
-      SourceLine(report),   ExpectedLine(report), StepLine(report),    SlowStepsLine(report),   PrecisionLine(report),
-      WinogradLine(report), ShareLine(report),    OutsideLine(report), LaunchFloorLine(report), RatioLine(report),
-      PmLine(report),       SharedLine(report),   TheoryText(report)};
+  std::vector<std::string> lines = {SourceLine(report),
+                                    ExpectedLine(report),
+                                    StepLine(report),
+                                    SlowStepsText(report.slow),
+                                    PrecisionLine(report),
+                                    WinogradLine(report),
+                                    ShareLine(report),
+                                    OutsideLine(report),
+                                    LaunchFloorLine(report),
+                                    RatioLine(report),
+                                    PmSamplingText(report.sampling),
+                                    SharedLine(report),
+                                    TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }
@@ -210,12 +195,12 @@ std::vector<std::string> HeadlineText(const Report& report) {
 
 std::string AttributedText(const Report& report) {
   if (!report.headline.has_forward_or_backward) return "No launch is known to be of the forward or backward";
-  const bool timed = report.total.time_ns() > 0;
-  if (report.attributed_share == 0 && report.tier == kTierNamesOnly) return "No launch has a layer";
-  std::string text = Percent(report.attributed_share) + " of forward and backward " +
+  const bool timed = report.total.sums.time_ns() > 0;
+  if (report.attribution.share == 0 && report.process.tier == kTierNamesOnly) return "No launch has a layer";
+  std::string text = Percent(report.attribution.share) + " of forward and backward " +
                      (timed ? "GPU time is attributed to layers" : "launches have a layer");
-  if (report.unattributed_launches > 0)
-    text += " (" + Grouped(report.unattributed_launches) + " launches " + (timed ? "are" : "do") + " not)";
+  if (report.attribution.without_layer > 0)
+    text += " (" + Grouped(report.attribution.without_layer) + " launches " + (timed ? "are" : "do") + " not)";
   return text;
 }
 
@@ -231,8 +216,8 @@ std::string TheoryText(const Report& report) {
                                  ? Counted(theory.steps, "step", "steps")
                                  : "one step of " + batch + ", because the run does not say how many it holds";
   std::string line = "Theory: model FLOP of " + extent + " from an estimated run of " + theory.model + ", " + batch;
-  if (report.total.total_flop() > 0) {
-    line += "; executed / model FLOP is " + Plain(report.total_derived.executed_over_model);
+  if (report.total.sums.total_flop() > 0) {
+    line += "; executed / model FLOP is " + Plain(report.total.derived.executed_over_model);
   }
   if (!theory.bytes) line += "; compulsory bytes left out, the batches differ";
   return theory.missing_layers > 0 ? "WARNING: " + DifferingLayersText(theory) + ". " + line : line;
@@ -255,13 +240,13 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
   const auto add = [&](Severity severity, const char* id, std::string text, const char* remedy = "") {
     diagnostics.push_back({.severity = severity, .id = id, .text = std::move(text), .remedy = remedy});
   };
-  if (report.unfinished > 0) {
+  if (report.process.unfinished > 0) {
     add(Severity::kInfo, "unfinished",
-        Grouped(report.unfinished) + " of " + Grouped(report.process_count) +
+        Grouped(report.process.unfinished) + " of " + Grouped(report.process.count) +
             " processes left no end of their trace: killed, or still running");
   }
   uint64_t stopped_steps = 0, compiling_steps = 0;
-  for (const ProcessInfo& process : report.processes) {
+  for (const ProcessInfo& process : report.process.list) {
     stopped_steps += process.stopped_steps;
     compiling_steps += process.compiling_steps;
   }
@@ -274,17 +259,18 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
     add(Severity::kInfo, "compiling-steps",
         Counted(compiling_steps, "step is", "steps are") +
             " in no sum: torch.compile was compiling, and tried kernels out",
-        report.steps > 0 ? "" : "a program of more steps has some that compile nothing");
+        report.steps.count > 0 ? "" : "a program of more steps has some that compile nothing");
   }
-  if (report.step_by == StepBy::kIteration && report.steps > 0 && report.optimizer_steps > report.steps) {
-    const uint64_t left = report.optimizer_steps % report.steps;
-    if (left > 0 && left < report.optimizer_steps / report.steps) {
+  if (report.steps.by == StepBy::kIteration && report.steps.count > 0 &&
+      report.steps.optimizer > report.steps.count) {
+    const uint64_t left = report.steps.optimizer % report.steps.count;
+    if (left > 0 && left < report.steps.optimizer / report.steps.count) {
       add(Severity::kInfo, "incomplete-iteration",
           Counted(left, "optimizer step is", "optimizer steps are") +
               " of an iteration that is not complete: what was done in it is in the sums");
     }
   }
-  if (const std::vector<std::string>& commands = report.different_commands; !commands.empty()) {
+  if (const std::vector<std::string>& commands = report.process.different_commands; !commands.empty()) {
     add(Severity::kWarning, "different-commands",
         "what is added up here was started by " + Grouped(commands.size()) + " different commands: " + commands[0] +
             "; " + commands[1] + (commands.size() > 2 ? "; ..." : ""));
@@ -307,38 +293,8 @@ std::vector<std::string> GraphBreakTexts(const Report& report) {
   return texts;
 }
 
-TierWords TierOf(int tier) {
-  static constexpr auto kTiers = std::to_array<TierWords>({
-      {"A", "layers from the calls of Module.__call__, backward from autograd's current node"},
-      {"B", "layers from the calls of Module.__call__, backward from RecordFunction scopes"},
-      {"C", "layers from the call slots of the module classes"},
-      {"D", "operator and autograd node names only, no layers"},
-      {"E",
-       "libtorch without Python, layers from the functions on the native stack; validation is what runs without "
-       "gradients"},
-      {"F", "no torch found, kernels only"},
-  });
-  if (tier < 1 || tier > static_cast<int>(kTiers.size())) return {"unknown", ""};
-  return kTiers[static_cast<size_t>(tier - 1)];
-}
-
-std::string TierText(int tier) {
-  const TierWords words = TierOf(tier);
-  return std::string(words.letter) + (words.meaning.empty() ? "" : ": " + std::string(words.meaning));
-}
-
-std::string StepsText(const Report& report) {
-  if (report.validation) return Counted(report.steps, "batch", "batches") + " of validation";
-  if (report.step_by == StepBy::kForward) return Counted(report.steps, "call", "calls");
-  if (report.step_by == StepBy::kOptimizer || report.steps == 0 || report.optimizer_steps < 2 * report.steps) {
-    return Counted(report.steps, "step", "steps");
-  }
-  return Counted(report.steps, "iteration", "iterations") + " of " +
-         Counted(report.optimizer_steps / report.steps, "optimizer step", "optimizer steps");
-}
-
 std::string IntervalText(const Report& report) {
-  const Knowledge& time = report.total_time;
+  const Knowledge& time = report.total.time;
   std::string line;
   switch (time.trust) {
     case Trust::kNone:
@@ -349,7 +305,7 @@ std::string IntervalText(const Report& report) {
       line = "GPU time is known to +-" + Percent(time.relative) + " (95 %), ";
       line += time.trust == Trust::kByLaunch
                   ? "if launches are independent of one another: the trace has no sums by step"
-                  : "from " + Grouped(report.sampled_steps) + " sampled steps";
+                  : "from " + Grouped(report.slow.sampled) + " sampled steps";
       break;
     case Trust::kFewSteps:
       line = "Few steps: too few were sampled, or too close together, for an interval of the GPU time";
@@ -363,9 +319,9 @@ std::string IntervalText(const Report& report) {
       line = "Two speeds: GPU time has no interval, because steps have two durations and change between them seldom";
       break;
   }
-  const bool by_step = report.sampled_steps > 0 && time.trust != Trust::kByLaunch;
-  if (by_step && report.step_by == StepBy::kIteration && report.steps > 0 &&
-      report.optimizer_steps >= 2 * report.steps) {
+  const bool by_step = report.slow.sampled > 0 && time.trust != Trust::kByLaunch;
+  if (by_step && report.steps.by == StepBy::kIteration && report.steps.count > 0 &&
+      report.steps.optimizer >= 2 * report.steps.count) {
     line += "; sampled are single steps of an optimizer, which a shown iteration has several of";
   }
   return line;

@@ -9,9 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/report.h"
+#include "cli/report/facts/process.h"
+#include "cli/report/rows/row.h"
 
 namespace rfinject::cli {
+
+struct Alarm;
+struct Report;
 
 // The sentences below the opening (opening.h). They are in this order, and each is left out when nothing is known of
 // it: measured or estimated, on what; the precisions that the FLOP ran in; the shares attributed and counted; what is
@@ -37,17 +41,6 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report);
 // first, and one for the rest: "net.py:12 in Net.forward, 3.2 MB cross it: Tensor.item". None where no graph was
 // ended.
 std::vector<std::string> GraphBreakTexts(const Report& report);
-
-// "A", and what it means: "layers from the calls of Module.__call__, ...".
-struct TierWords {
-  std::string_view letter, meaning;
-};
-TierWords TierOf(int tier);
-// "A: layers from ..."; "unknown".
-std::string TierText(int tier);
-
-// "10 steps", "5 iterations of 2 optimizer steps", "20 calls", "5 batches of validation".
-std::string StepsText(const Report& report);
 
 // Says how well the GPU time is known, or why that cannot be said (docs/method/INTERVALS.md); also that the samples
 // are of optimizer steps where an iteration of several is shown. Empty where all of it is exact, or nothing was

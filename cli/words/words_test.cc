@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/report/fold.h"
 #include "gtest/gtest.h"
 
 namespace rfinject::cli {

@@ -11,6 +11,7 @@
 #include "collector/hash.h"
 #include "collector/kernel_name.h"
 #include "collector/launch_origin.h"
+#include "gpus/kernel_names.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -31,15 +32,6 @@ bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
   return a.function == b.function && std::memcmp(a.grid.data(), b.grid.data(), sizeof a.grid) == 0 &&
          std::memcmp(a.block.data(), b.block.data(), sizeof a.block) == 0 &&
          a.dynamic_shared_bytes == b.dynamic_shared_bytes && a.device == b.device && a.site == b.site;
-}
-
-// Whether a kernel is NCCL's. CUPTI gives their names as the compiler has mangled them:
-// _Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL…, and plainly where an older NCCL declared them extern "C". Those of
-// the virtual GPU's NCCL say what they stand in for.
-bool IsCommunication(const char* name) noexcept {
-  if (std::strncmp(name, "_Z", 2) == 0) name += 2 + std::strspn(name + 2, "0123456789");
-  if (std::strncmp(name, "standin_", 8) == 0) name += 8;
-  return std::strncmp(name, "nccl", 4) == 0;
 }
 
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
@@ -111,7 +103,7 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   entry.identity.site = call.site;
   // NCCL's kernels are communication, whichever layer they are launched from (DistributedDataParallel launches them
   // in the backward).
-  if (name != nullptr && IsCommunication(name)) entry.identity.site.phase = Phase::kCommunication;
+  if (name != nullptr && IsCommunicationKernel(name)) entry.identity.site.phase = Phase::kCommunication;
   entry.identity.grid = call.grid;
   entry.identity.block = call.block;
   entry.identity.dynamic_shared_bytes = call.dynamic_shared_bytes;

@@ -16,8 +16,8 @@ bool Has(const std::vector<uint32_t>& layers, uint32_t layer) {
 // here.
 void RootRoles::EndStep() {
   for (auto& [kind, quiet] : quiet_) {
-    // Where nothing else was called with gradients, what was is what trains, by an optimizer that has other objects
-    // than its parameters (copies in another precision).
+    // No model that is known to train was called with gradients. Then this one trains: its optimizer holds copies of
+    // its parameters in another precision, so that the two could not be matched.
     const bool trains = training_calls_ == 0 && (kind & kGradients) != 0 && quiet.calls > 0;
     const bool seldom = quiet.calls > 0 && quiet.calls <= kOftenerThanTraining * training_calls_;
     const bool part = trains || seldom || quiet.later > 0;

@@ -47,8 +47,8 @@ class RootRoles {
   void Clear() { *this = RootRoles(); }
 
  private:
-  // What nothing trains may be called so many times as often as what trains and still be part of a step: two views of
-  // a picture that one student sees one of.
+  // A model without an optimizer is part of a step as long as it is not called more often than this for each call of
+  // one that trains. A teacher, for example, sees two views of a picture of which its student sees one.
   static constexpr uint32_t kOftenerThanTraining = 2;
 
   // Calls of one kind (layer, mode, gradients) of a module that nothing trains.

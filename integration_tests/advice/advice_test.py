@@ -104,7 +104,7 @@ class Command(unittest.TestCase):
         self.assertIn("fused-attention: a measured trace has no shapes", text)
 
     def test_mistakes(self):
-        self.assertIn("there are csv, html, json, junit, latex, markdown and table", cli("advise", "--format", "xml", expect=2).stderr)
+        self.assertIn("there are csv, html, json, junit, markdown and table", cli("advise", "--format", "xml", expect=2).stderr)
         self.assertIn("--host-us", cli("advise", TRACES / "v100.rfx", "--host-us", "no", expect=2).stderr)
         cli("advise", "nothere", expect=1)
 

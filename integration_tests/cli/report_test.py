@@ -189,7 +189,7 @@ class ReportTest(CliTest):
         text = self.run_cli("runs").stdout
         self.assertIn("rfinject-out/one/", text)
         self.assertRegex(text.splitlines()[0], "GPU .*ranks +steps +GPU a step +command +traces")
-        self.assert_complains(self.run_cli("runs", "--format", "xml"), 2, "there are csv, html, json, junit, latex, markdown and table")
+        self.assert_complains(self.run_cli("runs", "--format", "xml"), 2, "there are csv, html, json, junit, markdown and table")
 
     def test_bad_input(self):
         (self.folder / "empty-folder").mkdir()
@@ -255,7 +255,7 @@ class ReportTest(CliTest):
         path = self.trace("tiny")
         for arguments, pattern in [
             ([path, "--by", "color"], "--by color: there are run, model, phase, layer, class, op, kernel, precision, source, stack, memory, wait and rank"),
-            ([path, "--format", "pdf"], "--format pdf: there are csv, html, json, junit, latex, markdown, svg and table"),
+            ([path, "--format", "pdf"], "--format pdf: there are csv, html, json, junit, markdown, svg and table"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),
             ([path, "--roofs", "clocks"], "--roofs 'clocks': there are datasheet, clock, empirical and all"),
@@ -280,7 +280,7 @@ class ReportTest(CliTest):
                 table.writerow([i, 7, "python", kernel, "(128, 1, 1)", "(64, 1, 1)", 0, capability,
                                 *(values.get(metric, 0) for metric in metrics)])
         trace = self.folder / "made.rfx"
-        result = self.run_cli("import", "ncu", path, *(["--gpu", gpu] if gpu else []), "--model", "Net", "-o", trace)
+        result = self.run_cli("import", "ncu", path, *(["--gpu", gpu] if gpu else []), "--model", "Net", "-o", trace, "--force")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return trace
 

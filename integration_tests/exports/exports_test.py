@@ -41,7 +41,7 @@ class ExportsTest(unittest.TestCase):
 
     def export(self, kind, *traces):
         path = self.folder / f"{self.id()}.{kind}"
-        self.run_cli("export", "--to", kind, *(traces or self.traces), "-o", path)
+        self.run_cli("export", "--to", kind, *(traces or self.traces), "-o", path, "--force")
         return path
 
     def rows(self, by, trace):
@@ -516,15 +516,10 @@ class Command(ExportsTest):
         result = self.run_cli("export", "--to", "sqlite", GOLDEN / "garbage.rfx", "-o", "x.sqlite", code=1)
         self.assertIn("not a trace", result.stderr)
         self.assertFalse((self.folder / "x.sqlite").exists())
-        # Somebody's database is not replaced; one of ours is.
-        theirs = self.folder / "theirs.sqlite"
-        with sqlite3.connect(theirs) as database:
-            database.execute("CREATE TABLE runs(a)")
-        database.close()
-        self.assertIn("--force", self.run_cli("export", "--to", "sqlite", trace, "-o", theirs, code=1).stderr)
         for kind in ("perfetto", "pprof", "sqlite", "openmetrics"):
             ours = self.export(kind, GOLDEN / "a100.rfx")
-            self.run_cli("export", "--to", kind, trace, "-o", ours)
+            self.assertIn("--force", self.run_cli("export", "--to", kind, trace, "-o", ours, code=1).stderr)
+            self.run_cli("export", "--to", kind, trace, "-o", ours, "--force")
             self.assertEqual(ours.stat().st_mode & 0o777, 0o600)
 
     def test_what_a_trace_was_merged_of_counts_once(self):
@@ -538,7 +533,7 @@ class Command(ExportsTest):
         (self.folder / "both").mkdir()
         (self.folder / "both/a.rfx").write_bytes(whole[:-40])
         (self.folder / "both/b.rfx").write_bytes(whole)
-        self.run_cli("export", "--to", "sqlite", "--all", "both", "-o", path, code=1)  # it is cut
+        self.run_cli("export", "--to", "sqlite", "--all", "both", "-o", path, "--force", code=1)  # it is cut
         self.assertEqual([row[0] for row in self.database(path).execute("SELECT path FROM runs")], ["both/b.rfx"])
 
     def database(self, path):

@@ -18,6 +18,11 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "studies"))
+import make_fixtures  # noqa: E402
+
+# How a case names the folder with the CSVs of the studies, which are made for the run.
+STUDIES = "../../studies/"
 TRACES = HERE / "traces"
 EXPECTED = HERE / "expected.txt"
 FORMATS = ("table", "json", "csv", "html", "svg")
@@ -54,8 +59,8 @@ def cases():
     for together in (some, estimates, measured, ["random1.rfx", "random2.rfx", "random3.rfx", "tiny.rfx"]):
         yield ["merge", *together, "-o", "OUT", "&&", "report", "OUT", "--format", "json", "--by", "kernel"]
     yield ["import", "nsys", "nsys_small.sqlite", "-o", "OUT", "&&", "report", "OUT", "--format", "json", "--by", "kernel"]
-    for study in sorted((HERE.parent / "studies").glob("00*/*.csv")):
-        yield ["import", "ncu", os.path.relpath(study, TRACES), "-o", "OUT", "&&", "report", "OUT", "--format", "json"]
+    for study in sorted(make_fixtures.name(*row) for row in make_fixtures.PUBLISHED):
+        yield ["import", "ncu", STUDIES + study, "-o", "OUT", "&&", "report", "OUT", "--format", "json"]
     yield ["gpus"]
     for bad in (["report", "nothere"], ["report", "v100.rfx", "--by", "foo"], ["diff", "v100.rfx"],
                 ["report", "v100.rfx", "--format", "xyz"], ["frobnicate"], ["merge", "v100.rfx"],
@@ -71,13 +76,13 @@ def run(binary, words, scratch):
         os.unlink(out)
     calls = [[]]
     for word in words:
-        calls.append([]) if word == "&&" else calls[-1].append(word.replace("OUT", out) if word == "OUT" else word)
+        calls.append([]) if word == "&&" else calls[-1].append(out if word == "OUT" else word.replace(STUDIES, f"{scratch}/"))
     text = b""
     for call in calls:
         done = subprocess.run([binary, *call], cwd=TRACES, env=environment, capture_output=True, timeout=120,
                               stdin=subprocess.DEVNULL)
         text += b"exit code %d\n%s---\n%s" % (done.returncode, done.stdout, done.stderr)
-    return text.replace(os.fsencode(out), b"OUT")
+    return text.replace(os.fsencode(out), b"OUT").replace(os.fsencode(f"{scratch}/"), STUDIES.encode())
 
 
 def show_difference(before, after):
@@ -109,6 +114,7 @@ def main():
             expected[words] = digest
     lines, differ, count = [], 0, 0
     with tempfile.TemporaryDirectory(prefix="rfinject-golden-") as scratch:
+        make_fixtures.write(scratch)
         for words in cases():
             count += 1
             name = " ".join(words)

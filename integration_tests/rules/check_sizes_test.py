@@ -67,6 +67,19 @@ class A : public B {
         self.assertEqual(self.found("a.h", text % (more + "  int last_;\n")),
                          ["a.h:2: A has 26 data members, more than 25"])
 
+    def test_members_of_bases(self):
+        base = "struct Base {\n" + "  int a;\n" * 13 + "};\n"
+        derived = "struct A final : public n::Base, Other<int> {\n%s};\n"
+        (self.root / "base.h").write_text(base, encoding="utf-8")
+        self.assertEqual(self.found("a.h", derived % ("  int b;\n" * 12)), [])
+        self.assertEqual(self.found("a.h", derived % ("  int b;\n" * 13)),
+                         ["a.h:1: A has 26 data members with its bases, more than 25"])
+
+    def test_lines_of_a_class(self):
+        text = "class A {\n" + "  void Work();\n" * 299 + "};\n"
+        self.assertEqual(self.found("a.h", text), ["a.h:1: A has 301 lines, more than 300"])
+        self.assertEqual(self.found("a.h", text.replace("  void Work();\n", "", 1)), [])
+
     def test_python(self):
         text = "def work():\n" + "    pass\n" * 80
         self.assertEqual(self.found("a.py", text), ["a.py:1: work has 81 lines, more than 80"])

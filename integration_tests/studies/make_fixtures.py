@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the fixtures of studies_test.py: one CSV in ncu's shape for each row of the studies' tables.
+"""Writes what studies_test.py and the golden test read: one CSV in ncu's shape for each row of the studies' tables.
 
-    make_fixtures.py [FOLDER]     default: this script's folder
+    make_fixtures.py FOLDER
 
 The studies published sums, not profiles. So the kernels here are made up: names as cuDNN, cuBLAS and PyTorch give them
 on that GPU, and numbers whose sums are exactly the published ones (PUBLISHED). Nothing but the sums, the names and the
@@ -169,14 +169,16 @@ def fixture(study, model, gpu):
     return "\n".join(lines) + "\n"
 
 
-def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
-    folder = folder if folder.is_dir() else folder.parent
-    for study, model, gpu in PUBLISHED:
-        path = folder / study / f"{model}_{gpu}.csv"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(fixture(study, model, gpu), encoding="utf-8")
+def name(study, model, gpu):
+    return f"{study}/{model}_{gpu}.csv"
+
+
+def write(folder):
+    for row in PUBLISHED:
+        path = pathlib.Path(folder) / name(*row)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(fixture(*row), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(sys.argv[1]) if len(sys.argv) == 2 else sys.exit(__doc__)

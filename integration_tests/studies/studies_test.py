@@ -20,7 +20,6 @@ import xml.etree.ElementTree
 import make_fixtures
 
 OPTIONS = argparse.Namespace()
-HERE = pathlib.Path(__file__).resolve().parent
 V100, A100 = make_fixtures.V100, make_fixtures.A100
 # As the studies print them: FLOP/byte, GFLOP/s and, of study 2, what its points can attain, GFLOP/s (the audit of
 # its chart: FLOP/byte times bandwidth, at most the FP32 peak). With the digits that are printed, but for VGG-19 on V100:
@@ -43,6 +42,8 @@ class Command(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rfinject-studies-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.studies = self.folder / "studies"
+        make_fixtures.write(self.studies)
 
     def run_cli(self, *arguments, code=0):
         result = subprocess.run([OPTIONS.rfinject, *map(str, arguments)], cwd=self.folder, capture_output=True,
@@ -52,7 +53,7 @@ class Command(unittest.TestCase):
 
     def imported(self, *sources):
         path = self.folder / "imported.rfx"
-        self.run_cli("import", "ncu", *sources, "-o", path)
+        self.run_cli("import", "ncu", *sources, "-o", path, "--force")
         return path
 
     def trace(self, kind):
@@ -72,17 +73,10 @@ class Command(unittest.TestCase):
         self.assertLess(abs(value - float(printed)), 1.0 * 10 ** -places, (value, printed))
 
 
-class FixtureTest(unittest.TestCase):
-    def test_files_are_what_the_script_writes(self):
-        for study, model, gpu in make_fixtures.PUBLISHED:
-            path = HERE / study / f"{model}_{gpu}.csv"
-            self.assertEqual(path.read_text(encoding="utf-8"), make_fixtures.fixture(study, model, gpu), path)
-
-
 class StudiesTest(Command):
     def test_tables(self):
         for study in ("002", "004"):
-            trace = self.imported(HERE / study)
+            trace = self.imported(self.studies / study)
             lines = [line for line in self.csv(trace, "--by", "run") if line["record"] == "run"]
             runs = self.json(trace, "--by", "run")["runs"]
             expected = {key[1:]: value for key, value in make_fixtures.PUBLISHED.items() if key[0] == study}
@@ -114,7 +108,7 @@ class StudiesTest(Command):
     def test_missing_tensor_counters_are_named(self):
         for study, model, gpu in make_fixtures.PUBLISHED:
             with self.subTest(study=study, model=model, gpu=gpu):
-                trace = self.imported(HERE / study / f"{model}_{gpu}.csv")
+                trace = self.imported(self.studies / make_fixtures.name(study, model, gpu))
                 alarms = self.json(trace, "--by", "kernel")["alarms"]
                 if gpu == V100:  # FP32 on CUDA cores, all counted: nothing is wrong with the sums as such
                     self.assertEqual(alarms, [])
@@ -130,7 +124,7 @@ class StudiesTest(Command):
     def test_missing_flop_are_named_beside_theory(self):
         theory = self.trace("v100")  # a ResNet-18, batch 8
         for gpu, ids in ((V100, set()), (A100, {"R004", "R009"})):
-            trace = self.imported(HERE / "004" / f"resnet18_{gpu}.csv")
+            trace = self.imported(self.studies / make_fixtures.name("004", "resnet18", gpu))
             report = self.json(trace, "--theory", theory)
             self.assertEqual({alarm["id"] for alarm in report["alarms"]}, ids, gpu)
 
@@ -139,7 +133,7 @@ class StudiesTest(Command):
         for (study, model, gpu), (_, size, _) in make_fixtures.PUBLISHED.items():
             if study != "004":
                 continue
-            text = (HERE / study / f"{model}_{gpu}.csv").read_text(encoding="utf-8")
+            text = (self.studies / make_fixtures.name(study, model, gpu)).read_text(encoding="utf-8")
             found = [line for line in text.splitlines() if "dram__bytes_" in line and "Kbyte" in line]
             searched = sum(int(digits) for line in found for digits in re.findall(r"\d+", line.rsplit(",\"", 1)[1]))
             self.assertTrue(found)
@@ -200,7 +194,7 @@ class CsvTest(Command):
         yield self.trace("a100")
         yield self.trace("measured")
         yield self.trace("random:3")
-        yield self.imported(HERE / "004")
+        yield self.imported(self.studies / "004")
         yield self.with_caches()
 
     def with_caches(self):
@@ -300,7 +294,7 @@ class PictureTest(Command):
 
     def picture_and_lines(self, trace, by):
         path = self.folder / "picture.svg"
-        self.run_cli("report", trace, "--by", by, "-o", path)
+        self.run_cli("report", trace, "--by", by, "-o", path, "--force")
         groups = [group for group in xml.etree.ElementTree.parse(path).iter(SVG + "g") if group.get("class") == "marks"]
         lines = self.csv(trace, "--by", by)
         kind = "layer_phase" if by == "layer" else "row"
@@ -341,7 +335,7 @@ class PictureTest(Command):
 
     def test_marks(self):
         sources = [(self.trace("v100"), "layer"), (self.trace("measured"), "layer"), (self.trace("measured"), "kernel"),
-                   (self.imported(HERE / "002" / f"vgg11_{V100}.csv"), "kernel")]
+                   (self.imported(self.studies / make_fixtures.name("002", "vgg11", V100)), "kernel")]
         for trace, by in sources:
             with self.subTest(trace=trace.name, by=by):
                 groups, lines = self.picture_and_lines(trace, by)

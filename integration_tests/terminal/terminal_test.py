@@ -18,6 +18,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "studies"))
+import make_fixtures  # noqa: E402
+
 TRACES = pathlib.Path(__file__).resolve().parents[1] / "golden" / "traces"
 RESNET = str(TRACES / "est-resnet18.rfx")
 # ResNet-18 of batch 8, three steps, as scripts/demo runs it, and the same with a PyTorch for CUDA on the virtual GPU.
@@ -241,7 +244,9 @@ class InATerminal(unittest.TestCase):
         self.assertTrue(any(re.fullmatch("=.*/newdir/=", line) for line in shown), shown)
 
     def test_an_import_is_reported_by_kernel(self):
-        source = TRACES.parents[1] / "studies" / "002" / "vgg11_A100-SXM4-40GB.csv"
+        row = "002", "vgg11", "A100-SXM4-40GB"
+        source = pathlib.Path(self.folder.name) / "vgg11_A100-SXM4-40GB.csv"
+        source.write_text(make_fixtures.fixture(*row), encoding="utf-8")
         self.rfinject("import", "ncu", str(source), "-o", "imported.rfx", "--force")
         self.terminal.resize(100)
         screen = self.rfinject("report", "imported.rfx", "--rows", "5")

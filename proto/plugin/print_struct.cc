@@ -45,13 +45,16 @@ void PrintVisits(const Message& message, Printer* out) {
   }
   out->Print(
       "}\n"
-      "// Calls visit(&field) for every field.\n"
-      "template <typename Visit>\nvoid ForEachField($name$* message, Visit visit) {\n",
+      "// Calls visit(name, &field) for every field, by its name in the schema.\n",
       "name", message.name);
-  for (const Field& field : message.fields) {
-    if (field.member()) out->Print(Of(field), "  visit(&message->$field$);\n");
+  for (const char* constant : {"", "const "}) {
+    out->Print("template <typename Visit>\nvoid ForEachField($const$$name$* message, Visit visit) {\n", "const",
+               constant, "name", message.name);
+    for (const Field& field : message.fields) {
+      if (field.member()) out->Print(Of(field), "  visit(\"$field$\", &message->$field$);\n");
+    }
+    out->Print("}\n");
   }
-  out->Print("}\n");
 }
 
 void PrintIds(const Message& message, Printer* out) {

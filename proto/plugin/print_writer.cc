@@ -110,6 +110,7 @@ void PrintKeptRecords(const Message& message, Printer* out) {
     lists += "  List<" + type + "> " + field.name + ";\n";
     of += "  List<" + type + ">& Of(const " + type + "&) { return " + field.name + "; }\n";
     visits += "  visit(&records->" + field.name + "...);\n";
+    out->Print(v, "template <>\ninline constexpr std::string_view kKeptName<$type$> = \"$field$\";\n");
   }
   out->Print(
       "\n// What the library hands over as it is.\nusing RunRecord = std::variant<$kinds$>;\n\n"

@@ -66,7 +66,7 @@ uint32_t SymbolHash(const char* name) {
   return hash;
 }
 
-// DT_HASH of the symbols: each stub's is one behind its place in the list, since the first symbol is none.
+// The hash table (DT_HASH) of the symbols. Symbol 0 means "no symbol", so the stub at place i is symbol i + 1.
 std::vector<uint32_t> HashTable(const std::vector<Stub>& stubs) {
   const auto buckets = static_cast<uint32_t>(stubs.size() + 1);
   const auto symbols = static_cast<uint32_t>(stubs.size() + 1);

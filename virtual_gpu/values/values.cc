@@ -409,14 +409,14 @@ bool IsRuledOut(const Frame& frame) {
   return list->size() != 4 || (list->begin[3].payload & 1) != 0;
 }
 
-// Whether what the operator's kernels would have computed may be; `*known` where all operands are.
+// Whether the operator's results may be computed here. Sets `*known` to whether all of its operands are known.
 bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
   if (!frame.kept || rfinject_virtual_gpu_capturing() != 0) return false;
   Operands operands;
   for (size_t i = 0; i < frame.count; ++i) {
     if (frame.facts->substitute != nullptr && !frame.facts->substitute->Uses(i)) continue;
-    // What is only written to need not be known; a fill's operand is its result. Where an operand is a result by
-    // another argument, too, what ran inside the operator has changed it.
+    // An operand that is only written to (that of a fill) need not be known. An operand that is passed twice and is
+    // also a result was changed by an operator that ran inside this one.
     const bool is_output = std::any_of(outputs.begin(), outputs.end(), [&](const RawValue& output) {
       return g.kernels.IsTensor(frame.values[i]) && output.payload == frame.values[i].payload;
     });

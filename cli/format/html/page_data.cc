@@ -7,17 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <utility>
 #include <variant>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"
-#include "cli/format/html/page_columns.h"
 #include "cli/picture/mark_shape.h"
 #include "cli/picture/svg.h"
-#include "cli/report/column.h"
-#include "cli/report/picture_data.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 namespace {
@@ -137,8 +134,7 @@ ScriptJson MarksData(const Picture& picture, size_t first_row, size_t most) {
   return out.Add({",\"css\":", ListOf(css), ",\"names\":", ListOf(names), "}"});
 }
 
-ScriptJson PicturesData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures,
-                        size_t row_count) {
+ScriptJson PicturesData(const LinkedTable& table, std::span<const std::vector<Picture>> pictures, size_t row_count) {
   std::vector<ScriptJson> list;
   size_t first_row = 0;
   for (size_t r = 0; r < pictures.size(); ++r) {
@@ -149,7 +145,7 @@ ScriptJson PicturesData(std::span<const Report> reports, std::span<const std::ve
                       ",\"narrow\":", narrow ? kTrue : kFalse, ",\"marks\":", MarksData(picture, first_row, most),
                       "}"});
     }
-    first_row += PictureRows(reports[r]).size();
+    first_row += table.runs[r].size;
   }
   return ListOf(list);
 }
@@ -158,38 +154,26 @@ ScriptJson PicturesData(std::span<const Report> reports, std::span<const std::ve
 ScriptJson FacetData() {
   ScriptJson out = {"{\"column\":\"phase\",\"radius\":", JsonNumber(kIconRadius), ",\"icons\":{"};
   for (const Phase phase : kPhases) {
-    out.Add(
-        {JsonString(PhaseName(phase)), ":", JsonString(MarkPath(static_cast<int>(phase), {0, 0}, kIconRadius)), ","});
+    out.Add({JsonString(kPhaseNames[static_cast<size_t>(phase)]), ":",
+             JsonString(MarkPath(static_cast<int>(phase), {0, 0}, kIconRadius)), ","});
   }
   return out.Add({"\"\":", JsonString(MarkPath(-1, {0, 0}, kIconRadius)), "}}"});
 }
 
 // For each row the row of the group that it is in, or -1; nothing where there are no groups.
-ScriptJson GroupsData(std::span<const Report> reports) {
-  std::vector<ScriptJson> members;
-  bool any = false;
-  for (const Report& report : reports) {
-    const auto first = static_cast<int64_t>(members.size());
-    for (const Row& row : PictureRows(report)) {
-      any |= row.member_of >= 0;
-      members.push_back({Digits(row.member_of >= 0 ? first + row.member_of : -1)});
-    }
-  }
-  if (!any) return {};
+ScriptJson GroupsData(const LinkedTable& table) {
+  if (table.group_of.empty()) return {};
+  const auto digits = [](int64_t row) { return ScriptJson{Digits(row)}; };
   return {",\n\"groups\":{\"name\":\"layer_group\",\"size\":\"layers\",\"title\":\"Layers that are alike as one\",",
-          "\"of\":", ListOf(members), "}"};
+          "\"of\":", ListOf(table.group_of, digits), "}"};
 }
 
-std::string GpuName(const Report& report) { return report.device_name.empty() ? report.run.gpu : report.device_name; }
-
 // {"runs":["A100","V100"],"run_of":[0,0,1]}, without the braces.
-ScriptJson RunsData(std::span<const Report> reports) {
+ScriptJson RunsData(const LinkedTable& table) {
   std::vector<ScriptJson> owners;
-  for (size_t r = 0; r < reports.size(); ++r) {
-    owners.insert(owners.end(), PictureRows(reports[r]).size(), ScriptJson{Digits(r)});
-  }
-  return {"\"runs\":", ListOf(reports, [](const Report& report) { return JsonString(GpuName(report)); }),
-          ",\"run_of\":", ListOf(owners)};
+  for (size_t r = 0; r < table.runs.size(); ++r)
+    owners.insert(owners.end(), table.runs[r].size, ScriptJson{Digits(r)});
+  return {"\"runs\":", ListOf(table.names, JsonString), ",\"run_of\":", ListOf(owners)};
 }
 
 }  // namespace
@@ -225,44 +209,28 @@ std::string PictureId(const Picture& picture, size_t report) {
   return picture.kind + std::to_string(report) + (IsNarrow(picture.size) ? "-narrow" : "");
 }
 
-ScriptJson LayersData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures,
+ScriptJson LayersData(const LinkedTable& table, std::span<const std::vector<Picture>> pictures,
                       double opening_share) {
-  std::vector<RowSet> rows, totals;
-  std::vector<std::vector<Row>> total_rows;  // a row set is a view
-  std::set<std::string> models;
-  bool several_models = false;
   size_t row_count = 0;
-  for (const Report& report : reports) {
-    total_rows.push_back({TotalRow(report)});
-    models.insert(report.run.models.begin(), report.run.models.end());
-    several_models |= report.run.models.size() > 1;
-  }
-  for (size_t r = 0; r < reports.size(); ++r) {
-    rows.push_back(RowsOf(reports[r], PictureRows(reports[r])));
-    totals.push_back(RowsOf(reports[r], total_rows[r]));
-    row_count += rows.back().size;
-    const ColumnInfo gpu = {.name = "gpu", .title = "GPU", .kind = Kind::kText};
-    for (RowSet* set : {&rows.back(), &totals.back()}) {
-      set->columns.push_back({gpu, [name = GpuName(reports[r])](size_t) { return Cell{name}; }});
-    }
-  }
-  const std::vector<ColumnInfo> columns = PageColumns(rows, several_models);
+  for (const RowSet& run : table.runs) row_count += run.size;
   // The root of a model has an empty path; what is in no layer has no model either.
-  const bool layers = columns.front().name == "layer";
+  const bool layers = table.columns.front().name == "layer";
   ScriptJson more = {layers ? Literal(",\"names\":[\"layer\",\"model\"],\"nameless\":\"(no layer)\"") : Literal(""),
                      ",\"find\":\"layer, operator, \\u2026\",\"in_view\":\"bound\",\"spare\":\"oi_flop_per_byte\",",
                      "\"path\":\"layer\",",
-                     models.size() > 1 ? Literal("\"prefix\":\"model\",") : Literal("\"hidden\":\"model\","),
+                     table.several_models ? Literal("\"prefix\":\"model\",") : Literal("\"hidden\":\"model\","),
                      "\"share\":{\"column\":\"time_share\",\"of\":\"GPU time\",\"opening\":",
                      JsonNumber(opening_share),
                      "},\n\"facet\":",
                      FacetData(),
                      ",\n",
-                     RunsData(reports),
-                     GroupsData(reports),
+                     RunsData(table),
+                     GroupsData(table),
                      ",\n\"pictures\":",
-                     PicturesData(reports, pictures, row_count)};
-  return TableData({.id = "layers", .heading = "Layers", .columns = columns, .runs = rows, .totals = totals}, more);
+                     PicturesData(table, pictures, row_count)};
+  return TableData(
+      {.id = "layers", .heading = "Layers", .columns = table.columns, .runs = table.runs, .totals = table.totals},
+      more);
 }
 
 }  // namespace rfinject::cli

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "cli/picture/picture.h"
-#include "cli/report/report.h"
 #include "cli/text/markup.h"
 #include "cli/text/row_set.h"
+#include "cli/view/document.h"
 
 namespace rfinject::cli {
 
@@ -39,10 +39,9 @@ Markup TableElement(const ScriptJson& data);
 // The id of a picture's element, of the report of that index.
 std::string PictureId(const Picture& picture, size_t report);
 
-// The table of every row of every report. `pictures` are those of each report, in the order of the page, and
+// The table of every row of every run. `pictures` are those of each run, in the order of the page, and
 // `opening_share` is where the slider stands at first, in percent of the time.
-ScriptJson LayersData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures,
-                      double opening_share);
+ScriptJson LayersData(const LinkedTable& table, std::span<const std::vector<Picture>> pictures, double opening_share);
 
 }  // namespace rfinject::cli
 

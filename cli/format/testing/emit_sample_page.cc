@@ -11,9 +11,9 @@
 
 #include "cli/format/testing/synthetic_report.h"
 #include "cli/format/testing/written.h"
-#include "cli/report/diff.h"
+#include "cli/report/compare/diff.h"
 #include "cli/report/machine.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/testing/sample_report.h"
 #include "cli/text/markup.h"
@@ -72,7 +72,7 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
           << ",\"attainable_flop_per_s\":" << Number(row.derived.attainable_flop_per_s)
           << ",\"attainable_share\":" << Number(row.derived.attainable_share)
           << ",\"bandwidth_bytes_per_s\":" << Number(row.derived.bandwidth_bytes_per_s)
-          << ",\"steps\":" << report.steps << "}";
+          << ",\"steps\":" << report.steps.count << "}";
       separator = ",\n";
     }
   }

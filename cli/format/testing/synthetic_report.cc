@@ -16,14 +16,14 @@ namespace rfinject::cli::testing {
 namespace {
 
 void Finish(Report* report) {
-  report->total = {};
-  for (const Row& row : report->rows) report->total.Add(row.sums);
+  report->total.sums = {};
+  for (const Row& row : report->rows) report->total.sums.Add(row.sums);
   for (Row& row : report->rows) {
     row.derived = Derive(row.sums);
-    row.time_share = row.sums.time_ns() / report->total.time_ns();
+    row.time_share = row.sums.time_ns() / report->total.sums.time_ns();
   }
-  report->total_derived = Derive(report->total);
-  report->step_gpu_ns = report->total.time_ns() / static_cast<double>(report->steps);
+  report->total.derived = Derive(report->total.sums);
+  report->clock.gpu_ns = report->total.sums.time_ns() / static_cast<double>(report->steps.count);
 }
 
 void SetLeast(const Machine& machine, Sums* sums) {
@@ -42,10 +42,10 @@ Report SmallReport() {
   report.run.batch_size = 8;
   report.run.policy.cudnn_tf32 = 2;
   report.run.policy.matmul_tf32 = 1;
-  report.device_name = "NVIDIA A100-SXM4-40GB";
+  report.device.name = "NVIDIA A100-SXM4-40GB";
   report.machine = SampleA100();
-  report.steps = 10;
-  report.shortest_launch_ns = 2000;
+  report.steps.count = 10;
+  report.queue.shortest_ns = 2000;
   const auto roof = [&](Precision precision, RoofKind kind, double peak, double bandwidth, bool used) {
     report.roofs.push_back({precision, {}, MemoryLevel::kDram, kind, peak, bandwidth, used});
   };
@@ -86,7 +86,7 @@ Report SmallReport() {
 
 Report LongReport() {
   Report report = SmallReport();
-  report.steps = 9000;
+  report.steps.count = 9000;
   report.rows.back().sums[Quantity::kTime] = 4000;
   Finish(&report);
   return report;
@@ -109,8 +109,8 @@ Report LargeReport(size_t rows) {
     row.kernel = "void at::native::vectorized_elementwise_kernel<" + std::to_string(i % 91) +
                  ", at::native::CUDAFunctor<float>, at::detail::Array<char*, 3>>(int, float, at::detail::Array)";
     row.class_name = "Part";
-    row.sums.launches = report.steps;
-    row.sums[Quantity::kDramBytes] = 1e4 * std::pow(10, 4 * uniform()) * static_cast<double>(report.steps);
+    row.sums.launches = report.steps.count;
+    row.sums[Quantity::kDramBytes] = 1e4 * std::pow(10, 4 * uniform()) * static_cast<double>(report.steps.count);
     if (uniform() > 0.1) {
       const Quantity flop = FlopIn(kUsed[random() % std::size(kUsed)]);
       row.sums[flop] = row.sums.dram_bytes() * std::pow(10, -1.5 + 4.5 * uniform());
@@ -157,8 +157,8 @@ Report HostileReport() {
   Report report = SampleReports(By::kLayer)[1];
   report.run.models = {"Evil</script><script>alert(1)</script>"};
   // What the program was told is a name, too.
-  for (ProcessInfo& process : report.processes) process.argv = {"python3", "main.py", "-a", report.run.models[0]};
-  report.device_name = "A100 \"quoted\" & <b>bold</b>";
+  for (ProcessInfo& process : report.process.list) process.argv = {"python3", "main.py", "-a", report.run.models[0]};
+  report.device.name = "A100 \"quoted\" & <b>bold</b>";
   report.headline.most_to_win = {
       {.class_name = "<Class>", .model = "Evil</script>", .layer = "&<b>", .layers = 2, .ns = 1e6}};
   report.alarms.push_back({"R999", "alarm </ul><script>alert(3)</script> has a value of 1e+19", "an overflow",

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "cli/report/report.h"
+#include "cli/testing/sample_report.h"
 
 namespace rfinject::cli::testing {
 

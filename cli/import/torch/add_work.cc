@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/import/imported.h"
-#include "cli/import/torch/kernel_precision.h"
+#include "gpus/kernel_names.h"
 #include "operators/precision.h"
 
 namespace rfinject::cli {

@@ -1,35 +1,26 @@
 #include "cli/import/torch/call_tree.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
-#include "cli/import/nvtx_ranges.h"
+#include "cli/import/torch/dialect.h"
 #include "cli/import/torch/names.h"
-#include "cli/import/torch/words.h"
 #include "operators/op_table.h"
 
 namespace rfinject::cli {
 namespace {
 
-bool IsCheckpoint(std::string_view name) { return Contains(name, "CheckpointFunctionBackward"); }
-
-// "Conv2d_12" is of class Conv2d.
-std::string_view ClassOf(std::string_view instance) {
-  const size_t end = instance.rfind('_');
-  return end == std::string_view::npos ? instance : instance.substr(0, end);
-}
-
-class Maker {
+class TreeMaker {
  public:
-  Maker(const TorchRecording& recording, CallTree* tree) : recording_(recording), tree_(*tree) {}
+  TreeMaker(const TorchRecording& recording, const TorchWindow& window, CallTree* tree)
+      : recording_(recording), window_(window), tree_(*tree) {}
 
   void Make() {
-    tree_.spans.assign(recording_.spans.size(), {});
-    tree_.order.resize(recording_.spans.size());
+    tree_.spans.assign(window_.spans.size(), {});
+    tree_.order.resize(window_.spans.size());
     if (!tree_.outline.has_modules) {
       tree_.layers.resize(1);  // those that names gave are the same ones in each window
       tree_.depths.resize(1);
@@ -44,7 +35,7 @@ class Maker {
   }
 
  private:
-  const TorchSpan& Span(uint32_t index) const { return recording_.spans[index]; }
+  const TorchSpan& Span(uint32_t index) const { return window_.spans[index]; }
 
   // An annotation is around a module, and that around an operator, where all begin at once.
   std::tuple<uint32_t, int64_t, int64_t, int, uint32_t> Rank(uint32_t index) const {
@@ -65,9 +56,7 @@ class Maker {
     if (IsEngineSpan(text)) bits |= kEngineNode;
     if (IsAutogradNode(text)) bits |= kAutograd;
     if (IsCheckpoint(text)) bits |= kCheckpoint;
-    phases_[name] = text.starts_with("Optimizer.") ? Phase::kOptimizer
-                    : IsLoaderName(text)           ? Phase::kData
-                                                   : PhaseOfRange(text);
+    phases_[name] = PhaseOfAnnotation(text);
     return bits;
   }
 
@@ -136,11 +125,11 @@ class Maker {
     const std::string& instance = recording_.texts[name];
     const RecordedLayer above = tree_.layers[parent];
     RecordedLayer layer;
-    layer.class_name = ClassOf(instance);
+    layer.class_name = ClassOfModule(instance);
     layer.parent = parent;
     if (parent == 0) {
       // The first of a class bears its name; further networks of that class are told apart.
-      layer.model = instance.ends_with("_0") ? layer.class_name : instance;
+      layer.model = IsFirstOfClass(instance) ? layer.class_name : instance;
     } else {
       layer.model = above.model;
       layer.path = above.path.empty() ? instance : above.path + "." + instance;
@@ -153,37 +142,36 @@ class Maker {
   // --- The GPU's work. A call of CUDA leads to the innermost span of its thread at its time; where the file has no
   // call for a launch, the profiler's own number of the operator does.
   void JoinActivities() {
-    tree_.places.assign(recording_.activities.size(), {});
-    std::vector<uint32_t> by_correlation(recording_.calls.size());
+    tree_.places.assign(window_.activities.size(), {});
+    std::vector<uint32_t> by_correlation(window_.calls.size());
     std::iota(by_correlation.begin(), by_correlation.end(), 0u);
-    std::sort(by_correlation.begin(), by_correlation.end(), [this](uint32_t a, uint32_t b) {
-      return recording_.calls[a].correlation < recording_.calls[b].correlation;
-    });
+    std::sort(by_correlation.begin(), by_correlation.end(),
+              [this](uint32_t a, uint32_t b) { return window_.calls[a].correlation < window_.calls[b].correlation; });
     const std::vector<uint32_t> span_of_call = SpansOfCalls();
     std::vector<std::pair<uint64_t, uint32_t>> by_external_id;
-    for (uint32_t i = 0; i < recording_.spans.size(); ++i) {
+    for (uint32_t i = 0; i < window_.spans.size(); ++i) {
       const TorchSpan& span = Span(i);
       if (span.kind == TorchSpan::Kind::kOperator && span.external_id != 0)
         by_external_id.emplace_back(span.external_id, i);
     }
     std::sort(by_external_id.begin(), by_external_id.end());
-    for (size_t i = 0; i < recording_.activities.size(); ++i) {
-      const TorchActivity& activity = recording_.activities[i];
+    for (size_t i = 0; i < window_.activities.size(); ++i) {
+      const TorchActivity& activity = window_.activities[i];
       ActivityPlace& place = tree_.places[i];
       place.launched = activity.start;
       const auto found = std::lower_bound(
           by_correlation.begin(), by_correlation.end(), activity.correlation,
-          [this](uint32_t call, uint64_t wanted) { return recording_.calls[call].correlation < wanted; });
+          [this](uint32_t call, uint64_t wanted) { return window_.calls[call].correlation < wanted; });
       const auto first =
           std::lower_bound(by_external_id.begin(), by_external_id.end(), std::pair(activity.external_id, 0u));
       const uint32_t named =
           first == by_external_id.end() || first->first != activity.external_id ? kNoSpan : first->second;
       const bool has_call = activity.correlation != 0 && found != by_correlation.end() &&
-                            recording_.calls[*found].correlation == activity.correlation;
+                            window_.calls[*found].correlation == activity.correlation;
       if (has_call) {
         place.call = *found;
-        place.launched = recording_.calls[*found].start;
-        if (IsGraphLaunch(recording_.texts[recording_.calls[*found].name])) {
+        place.launched = window_.calls[*found].start;
+        if (IsGraphLaunch(recording_.texts[window_.calls[*found].name])) {
           ++tree_.of_graphs;
           continue;
         }
@@ -208,14 +196,14 @@ class Maker {
   // there are as many launches, the k-th is the k-th.
   void JoinCounters() {
     std::vector<uint32_t> launches;
-    for (uint32_t i = 0; i < recording_.calls.size(); ++i) {
-      if (Contains(recording_.texts[recording_.calls[i].name], "LaunchKernel")) launches.push_back(i);
+    for (uint32_t i = 0; i < window_.calls.size(); ++i) {
+      if (IsKernelLaunch(recording_.texts[window_.calls[i].name])) launches.push_back(i);
     }
     std::vector<uint32_t> ranges(recording_.counters.size());
     if (launches.size() != ranges.size() || ranges.empty()) return;
     std::iota(ranges.begin(), ranges.end(), 0u);
     std::sort(launches.begin(), launches.end(), [this](uint32_t a, uint32_t b) {
-      return std::pair(recording_.calls[a].start, a) < std::pair(recording_.calls[b].start, b);
+      return std::pair(window_.calls[a].start, a) < std::pair(window_.calls[b].start, b);
     });
     std::sort(ranges.begin(), ranges.end(), [this](uint32_t a, uint32_t b) {
       return std::pair(recording_.counters[a].start, a) < std::pair(recording_.counters[b].start, b);
@@ -223,21 +211,21 @@ class Maker {
     const std::vector<uint32_t> span_of_call = SpansOfCalls();
     tree_.counted.resize(ranges.size());
     for (size_t i = 0; i < ranges.size(); ++i) {
-      tree_.counted[ranges[i]] = {span_of_call[launches[i]], recording_.calls[launches[i]].start, launches[i]};
+      tree_.counted[ranges[i]] = {span_of_call[launches[i]], window_.calls[launches[i]].start, launches[i]};
     }
   }
 
   std::vector<uint32_t> SpansOfCalls() const {
-    std::vector<uint32_t> result(recording_.calls.size(), kNoSpan), calls(recording_.calls.size());
+    std::vector<uint32_t> result(window_.calls.size(), kNoSpan), calls(window_.calls.size());
     std::iota(calls.begin(), calls.end(), 0u);
     std::sort(calls.begin(), calls.end(), [this](uint32_t a, uint32_t b) {
-      const TorchCall &x = recording_.calls[a], &y = recording_.calls[b];
+      const TorchCall &x = window_.calls[a], &y = window_.calls[b];
       return std::tie(x.thread, x.start) < std::tie(y.thread, y.start);
     });
     std::vector<uint32_t> open;
     size_t next = 0;
     for (const uint32_t index : calls) {
-      const TorchCall& call = recording_.calls[index];
+      const TorchCall& call = window_.calls[index];
       for (; next < tree_.order.size(); ++next) {
         const TorchSpan& span = Span(tree_.order[next]);
         if (std::tie(span.thread, span.start) > std::tie(call.thread, call.start)) break;
@@ -257,20 +245,21 @@ class Maker {
 
   static constexpr uint8_t kUnknown = 0xFF;
   const TorchRecording& recording_;
+  const TorchWindow& window_;
   CallTree& tree_;
   std::vector<uint8_t> bits_;
   std::vector<Phase> phases_;
 };
 
 // A node of the backward has the sequence number of the forward operator that made it, and so its layer.
-void JoinBackward(const TorchRecording& recording, CallTree* tree) {
+void JoinBackward(const TorchWindow& window, CallTree* tree) {
   std::vector<std::tuple<int64_t, int64_t, uint32_t>>& forwards = tree->forwards;
   const auto known = static_cast<ptrdiff_t>(forwards.size());
   for (const uint32_t index : tree->order) {
-    const TorchSpan& span = recording.spans[index];
+    const TorchSpan& span = window.spans[index];
     const SpanPlace& place = tree->spans[index];
     if (span.sequence == TorchSpan::kNone || place.backward != kNoSpan || tree->layers.size() == 1) continue;
-    const bool outer = place.parent == kNoSpan || recording.spans[place.parent].sequence != span.sequence;
+    const bool outer = place.parent == kNoSpan || window.spans[place.parent].sequence != span.sequence;
     if (outer) forwards.emplace_back(span.sequence, span.start, place.layer);
   }
   const auto by_number = [](const auto& a, const auto& b) {
@@ -283,10 +272,10 @@ void JoinBackward(const TorchRecording& recording, CallTree* tree) {
     if (place.backward == kNoSpan) continue;
     if (place.backward != index) {
       // A module that a recomputation calls has its own name.
-      if (recording.spans[index].kind != TorchSpan::Kind::kModule) place.layer = tree->spans[place.parent].layer;
+      if (window.spans[index].kind != TorchSpan::Kind::kModule) place.layer = tree->spans[place.parent].layer;
       continue;
     }
-    const TorchSpan& span = recording.spans[index];
+    const TorchSpan& span = window.spans[index];
     place.layer = 0;
     if (span.sequence == TorchSpan::kNone) continue;
     // After a recomputation a number repeats: the last one before the node ran is meant.
@@ -299,24 +288,20 @@ void JoinBackward(const TorchRecording& recording, CallTree* tree) {
 
 }  // namespace
 
-bool IsGraphLaunch(std::string_view name) {
-  return name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch") ||
-         name.starts_with("hipGraphLaunch");
-}
-
-CallTree MakeCallTree(const TorchRecording& recording) {
-  CallTree tree;
-  tree.outline = OutlineOfUnpacked(recording);
-  MakeTreeOfWindow(recording, &tree);
+CallTree MakeCallTree(const TorchRecording& recording, const TorchWindow& window) {
+  CallTree tree{.outline = OutlineOf(recording, window)};
+  MakeTreeOfWindow(recording, window, &tree);
   return tree;
 }
 
-void MakeTreeOfWindow(const TorchRecording& recording, CallTree* tree) { Maker(recording, tree).Make(); }
+void MakeTreeOfWindow(const TorchRecording& recording, const TorchWindow& window, CallTree* tree) {
+  TreeMaker(recording, window, tree).Make();
+}
 
-void PlaceLayers(const TorchRecording& recording, const Profile* names, CallTree* tree) {
+void PlaceLayers(const TorchRecording& recording, const TorchWindow& window, const Profile* names, CallTree* tree) {
   if (names != nullptr) tree->named = RunWithNames(*names, tree->trains());
-  if (tree->named != nullptr) AlignNames(recording, *tree->named, tree);
-  JoinBackward(recording, tree);
+  if (tree->named != nullptr) AlignNames(recording, window, *tree->named, tree);
+  JoinBackward(window, tree);
 }
 
 }  // namespace rfinject::cli

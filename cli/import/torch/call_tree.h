@@ -45,16 +45,16 @@ struct RecordedLayer {
 struct ActivityPlace {
   uint32_t span = kNoSpan;  // the innermost span that launched it
   int64_t launched = 0;     // when it was; where no call is in the file, when it began
-  uint32_t call = kNoSpan;  // in TorchRecording::calls
+  uint32_t call = kNoSpan;  // in TorchWindow::calls
 };
 
 struct CallTree {
   RecordingOutline outline;
 
   // Of the window.
-  std::vector<SpanPlace> spans;        // one each of TorchRecording::spans
+  std::vector<SpanPlace> spans;        // one each of TorchWindow::spans
   std::vector<uint32_t> order;         // of spans: by thread, start, and the outer one first
-  std::vector<ActivityPlace> places;   // one each of TorchRecording::activities
+  std::vector<ActivityPlace> places;   // one each of TorchWindow::activities
   std::vector<ActivityPlace> counted;  // one each of TorchRecording::counters; empty where they could not be joined
 
   // Of all windows so far.
@@ -84,19 +84,16 @@ struct CallTree {
   size_t StepAt(int64_t time) const { return outline.StepAt(time); }
 };
 
-// Whether a call of this name launches a CUDA graph (or HIP's).
-bool IsGraphLaunch(std::string_view name);
-
 // The tree of a recording that is unpacked as a whole: what runs backward has no layer yet.
-CallTree MakeCallTree(const TorchRecording& recording);
+CallTree MakeCallTree(const TorchRecording& recording, const TorchWindow& window);
 
-// Puts what is unpacked of the recording in the place of the window before it.
-void MakeTreeOfWindow(const TorchRecording& recording, CallTree* tree);
+// Puts a window in the place of the one before it.
+void MakeTreeOfWindow(const TorchRecording& recording, const TorchWindow& window, CallTree* tree);
 
 // Gives the layers the names of `names`, a trace of the same program that has them (null: none is known), and then
 // what runs backward its layers. Operands that another file knows must be in the recording by then, for names go by
 // shapes.
-void PlaceLayers(const TorchRecording& recording, const Profile* names, CallTree* tree);
+void PlaceLayers(const TorchRecording& recording, const TorchWindow& window, const Profile* names, CallTree* tree);
 
 }  // namespace rfinject::cli
 

@@ -49,8 +49,8 @@ struct Call {
 
 class Aligner {
  public:
-  Aligner(const TorchRecording& recording, const Run& named, CallTree* tree)
-      : recording_(recording), named_(named), tree_(*tree) {}
+  Aligner(const TorchRecording& recording, const TorchWindow& window, const Run& named, CallTree* tree)
+      : recording_(recording), window_(window), named_(named), tree_(*tree) {}
 
   void Align() {
     AddLayers();
@@ -65,7 +65,7 @@ class Aligner {
     for (const uint32_t index : tree_.order) {
       const SpanPlace& place = tree_.spans[index];
       if (has_work[index] == 0 || place.backward != kNoSpan || !IsForward(place.phase)) continue;
-      groups[tree_.StepAt(recording_.spans[index].start)].push_back(RecordedCallOf(index));
+      groups[tree_.StepAt(window_.spans[index].start)].push_back(RecordedCallOf(index));
     }
     const std::vector<Call> wanted = NamedCalls();
     for (auto& [step, calls] : groups) AlignGroup(wanted, &calls);
@@ -111,7 +111,7 @@ class Aligner {
   }
 
   Call RecordedCallOf(uint32_t index) {
-    const TorchSpan& span = recording_.spans[index];
+    const TorchSpan& span = window_.spans[index];
     const auto [known, is_new] = calls_.try_emplace({span.name, span.operands});
     if (is_new) {
       const std::string& name = recording_.texts[span.name];
@@ -159,13 +159,14 @@ class Aligner {
       }
       if (place.layer == 0 || place.cost != index) continue;
       for (uint32_t up = place.parent; up != kNoSpan; up = tree_.spans[up].parent) {
-        if (recording_.spans[up].kind != TorchSpan::Kind::kOperator || tree_.spans[up].layer != 0) break;
+        if (window_.spans[up].kind != TorchSpan::Kind::kOperator || tree_.spans[up].layer != 0) break;
         tree_.spans[up].layer = place.layer;
       }
     }
   }
 
   const TorchRecording& recording_;
+  const TorchWindow& window_;
   const Run& named_;
   CallTree& tree_;
   TextTable kinds_;
@@ -240,11 +241,11 @@ const Run* RunWithNames(const Profile& names, bool trains) {
   return best;
 }
 
-void AlignNames(const TorchRecording& recording, const Run& named, CallTree* tree) {
+void AlignNames(const TorchRecording& recording, const TorchWindow& window, const Run& named, CallTree* tree) {
   if (tree->layers.size() > 1) {
     AlignModules(named, tree);
   } else {
-    Aligner(recording, named, tree).Align();
+    Aligner(recording, window, named, tree).Align();
   }
 }
 

@@ -24,7 +24,7 @@ const Run* RunWithNames(const Profile& names, bool trains);
 // recording has modules of its own, names those. Both are told by order: the k-th call of a kind of operator in a
 // step is the k-th that the trace has, by shapes where both have them, else by the operator's name. A kind that is
 // called more often, or less, than the trace has it is left alone. CallTree counts what was aligned and what was not.
-void AlignNames(const TorchRecording& recording, const Run& named, CallTree* tree);
+void AlignNames(const TorchRecording& recording, const TorchWindow& window, const Run& named, CallTree* tree);
 
 // "batch_norm" for cudnn_batch_norm and native_batch_norm: what an operator is called whatever library and version of
 // torch ran it.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/import/torch_profiler.h"
+#include "cli/import/torch/torch_profiler.h"
 
 namespace rfinject::cli {
 namespace {

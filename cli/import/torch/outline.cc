@@ -1,12 +1,11 @@
 #include "cli/import/torch/outline.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <string>
 #include <tuple>
 
-#include "cli/import/torch/words.h"
+#include "cli/import/torch/dialect.h"
 
 namespace rfinject::cli {
 namespace {
@@ -34,8 +33,8 @@ class OutlineMaker {
       return;
     }
     const Mark mark{span.thread, span.start, -span.end, index};
-    if (name.starts_with("ProfilerStep#")) marked_.push_back(mark);
-    if (name.starts_with("Optimizer.step#")) optimized_.push_back(mark);
+    if (IsMarkedStep(name)) marked_.push_back(mark);
+    if (IsOptimizerStep(name)) optimized_.push_back(mark);
   }
 
   RecordingOutline Finish() {
@@ -115,23 +114,15 @@ size_t RecordingOutline::StepAt(int64_t time) const {
   return static_cast<size_t>(std::prev(behind) - steps.begin());
 }
 
-bool IsEngineSpan(std::string_view name) { return name.starts_with("autograd::engine::evaluate_function"); }
-
-bool IsAutogradNode(std::string_view name) {
-  if (name.starts_with("torch::autograd::")) return true;
-  while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0) name.remove_suffix(1);
-  return name.ends_with("Backward") && !Contains(name, "aten::");
-}
-
 RecordingOutline OutlineOf(const TorchRecording& recording) {
   OutlineMaker maker(recording);
   recording.all_spans.ForEach([&maker](uint64_t index, const TorchSpan& span) { maker.Add(index, span); });
   return maker.Finish();
 }
 
-RecordingOutline OutlineOfUnpacked(const TorchRecording& recording) {
+RecordingOutline OutlineOf(const TorchRecording& recording, const TorchWindow& window) {
   OutlineMaker maker(recording);
-  for (uint64_t i = 0; i < recording.spans.size(); ++i) maker.Add(i, recording.spans[i]);
+  for (uint64_t i = 0; i < window.spans.size(); ++i) maker.Add(i, window.spans[i]);
   return maker.Finish();
 }
 

@@ -46,13 +46,8 @@ struct RecordingOutline {
 
 // Of all events that are packed.
 RecordingOutline OutlineOf(const TorchRecording& recording);
-// Of those that are unpacked, which must be all.
-RecordingOutline OutlineOfUnpacked(const TorchRecording& recording);
-
-// Whether an operator is autograd's span around a node, or a node: "CudnnConvolutionBackward", "ReluBackward1",
-// "torch::autograd::AccumulateGrad", which older dialects have without the engine's span around them.
-bool IsEngineSpan(std::string_view name);
-bool IsAutogradNode(std::string_view name);
+// The same where they are unpacked, all in one window.
+RecordingOutline OutlineOf(const TorchRecording& recording, const TorchWindow& window);
 
 }  // namespace rfinject::cli
 

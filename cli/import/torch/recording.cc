@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cli/import/torch/device_properties.h"
-#include "cli/import/torch/event.h"
+#include "cli/import/torch/dialect.h"
 #include "cli/import/torch/words.h"
 
 namespace rfinject::cli {
@@ -97,14 +96,6 @@ std::array<uint32_t, 3> Dimensions(std::string_view text) {
   return sizes;
 }
 
-// What the 2021 dialect has among its operators and later ones as annotations.
-bool IsAnnotationName(std::string_view name) {
-  return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.") ||
-         name.starts_with("enumerate(DataLoader)");
-}
-
-constexpr std::string_view kModulePrefix = "nn.Module: ";
-
 // Puts events into the tables.
 class Builder {
  public:
@@ -120,38 +111,26 @@ class Builder {
 
   void Add(const TorchEvent& event) {
     ++recording_.events;
-    const std::string& category = event.category;
-    if (event.phase == "i") {
-      // A GPU has another type than 0, which is the host.
-      if (event.name == "[memory]" && event.device_type != 0) {
-        recording_.memory_peak_bytes = std::max(recording_.memory_peak_bytes, event.allocated);
-      }
-      return;
-    }
-    if (event.phase != "X") return;
-    if (category == "cpu_op" || category == "Operator") {
-      AddSpan(event, IsAnnotationName(event.name) ? TorchSpan::Kind::kAnnotation : TorchSpan::Kind::kOperator);
-    } else if (category == "user_annotation") {
-      AddSpan(event, TorchSpan::Kind::kAnnotation);
-    } else if (category == "python_function") {
-      if (event.name.starts_with(kModulePrefix)) AddSpan(event, TorchSpan::Kind::kModule);
-    } else if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime") {
+    const TorchKind kind = KindOf(event);
+    if (kind <= TorchKind::kModule) {
+      AddSpan(event, kind);
+    } else if (kind == TorchKind::kCall) {
       AddCall(event);
-    } else if (category == "kernel" || category == "Kernel") {
-      AddActivity(event, TorchActivity::Kind::kKernel);
-    } else if (category == "gpu_memcpy" || category == "Memcpy") {
-      AddActivity(event, TorchActivity::Kind::kCopy);
-    } else if (category == "gpu_memset" || category == "Memset") {
-      AddActivity(event, TorchActivity::Kind::kSet);
-    } else if (category == "cuda_profiler_range") {
+    } else if (kind <= TorchKind::kSet) {
+      AddActivity(event, kind);
+    } else if (kind == TorchKind::kCounters) {
       recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.start.value_or(0), event.metrics});
-    } else if ((category.ends_with("_ccp_events") || category == "privateuse1_runtime") &&
-               recording_.other_gpus.size() < kMostOtherGpus) {
-      ++recording_.other_gpus[category];
+    } else if (kind == TorchKind::kMemory) {
+      recording_.memory_peak_bytes = std::max(recording_.memory_peak_bytes, event.allocated);
+    } else if (kind == TorchKind::kOtherAccelerator && recording_.other_gpus.size() < kMostOtherGpus) {
+      ++recording_.other_gpus[event.category];
     }
   }
 
  private:
+  static TorchActivity::Kind ActivityOf(TorchKind kind) {
+    return static_cast<TorchActivity::Kind>(static_cast<int>(kind) - static_cast<int>(TorchKind::kKernel));
+  }
   static bool EndOf(const TorchEvent& event, int64_t* end) {
     return event.start && event.duration && *event.duration >= 0 &&
            !__builtin_add_overflow(*event.start, *event.duration, end);
@@ -160,23 +139,21 @@ class Builder {
     return recording_.threads.NumberOf(absl::StrCat(event.process, "/", event.thread));
   }
 
-  void AddSpan(const TorchEvent& event, TorchSpan::Kind kind) {
+  void AddSpan(const TorchEvent& event, TorchKind kind) {
     TorchSpan span;
     if (!EndOf(event, &span.end)) return;
     span.start = *event.start;
     span.sequence = event.sequence;
     span.external_id = event.external_id;
     span.thread = Thread(event);
-    const std::string_view name = event.name;
-    span.name =
-        recording_.texts.NumberOf(kind == TorchSpan::Kind::kModule ? name.substr(kModulePrefix.size()) : name);
+    span.name = recording_.texts.NumberOf(NameOf(event, kind));
     if (!event.dims.empty() || !event.types.empty()) {
       // Blanks that JSON does not need are gone, and so a line break separates.
       const std::string operands =
           absl::StrCat(event.dims, "\n", event.types, "\n", event.strides, "\n", event.values);
       if (operands.size() <= kLongestOperands) span.operands = recording_.operands.NumberOf(operands);
     }
-    span.kind = kind;
+    span.kind = static_cast<TorchSpan::Kind>(kind);
     recording_.all_spans.Add(span);
   }
 
@@ -190,7 +167,7 @@ class Builder {
     recording_.all_calls.Add(call);
   }
 
-  void AddActivity(const TorchEvent& event, TorchActivity::Kind kind) {
+  void AddActivity(const TorchEvent& event, TorchKind kind) {
     int64_t end = 0;
     if (!EndOf(event, &end)) {
       ++recording_.without_time;
@@ -210,7 +187,7 @@ class Builder {
                                    .external_id = event.external_id,
                                    .launch = known->second,
                                    .stream = event.stream,
-                                   .kind = kind});
+                                   .kind = ActivityOf(kind)});
   }
 
   static constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;
@@ -230,6 +207,8 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   bool found_events() const { return found_events_; }
   bool full() const { return full_; }
 
+  // RapidJSON calls these, of this class.
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
   bool Null() { return Scalar("", false); }
   bool Bool(bool value) { return Scalar(value ? "true" : "false", false); }
   bool RawNumber(const char* text, rapidjson::SizeType size, bool /*copy*/) { return Scalar({text, size}, false); }
@@ -248,7 +227,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       field_ = EventField(key);
     } else if (depth_ == 4 && in_arguments_) {
       field_ = ArgumentField(key);
-      if (field_ == nullptr && event_.category == "cuda_profiler_range") metric_.assign(key);
+      if (field_ == nullptr && KindOf(event_) == TorchKind::kCounters) metric_.assign(key);
     }
     return true;
   }
@@ -256,21 +235,22 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   bool StartArray() { return Start('['); }
   bool EndObject(rapidjson::SizeType /*count*/) { return End('}'); }
   bool EndArray(rapidjson::SizeType /*count*/) { return End(']'); }
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
 
  private:
   bool Start(char bracket) {
     stream_.EndOfToken();
     if (depth_ == 0 && bracket == '[') {
       depth_ = 1;  // as if it were the member of an object
-      member_ = "traceEvents";
+      member_ = kEventsMember;
     }
     ++depth_;
     if (capture_ == nullptr) {
-      if (depth_ == 2 && member_ == "traceEvents" && bracket == '[') {
+      if (depth_ == 2 && member_ == kEventsMember && bracket == '[') {
         in_events_ = found_events_ = true;
-      } else if (depth_ == 2 && member_ == "deviceProperties") {
+      } else if (depth_ == 2 && member_ == kDevicesMember) {
         Capture(&devices_);
-      } else if (depth_ == 2 && member_ == "distributedInfo") {
+      } else if (depth_ == 2 && member_ == kJobMember) {
         Capture(&distributed_);
       } else if (in_events_ && depth_ == 3 && bracket == '{') {
         event_.Clear();
@@ -327,7 +307,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       }
       return true;
     }
-    if (depth_ == 1 && member_ == "baseTimeNanoseconds") {
+    if (depth_ == 1 && member_ == kClockStartMember) {
       recording_.base_unix_ns = static_cast<int64_t>(std::min<uint64_t>(Unsigned(text), INT64_MAX));
     }
     if (!in_events_) return true;
@@ -388,17 +368,6 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
 };
 
 }  // namespace
-
-bool LooksLikeTorchRecording(std::string_view beginning) {
-  const size_t first = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
-  if (first == std::string_view::npos) return false;
-  if (beginning[first] != '{' && beginning[first] != '[') return false;
-  for (const std::string_view key : {"\"schemaVersion\"", "\"traceEvents\"", "\"deviceProperties\"", "\"ph\"",
-                                     "\"distributedInfo\"", "\"traceName\""}) {
-    if (beginning.find(key) != std::string_view::npos) return true;
-  }
-  return false;
-}
 
 absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes, uint64_t most_events) {
   TorchRecording recording;

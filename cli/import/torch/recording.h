@@ -1,8 +1,8 @@
 // File: recording.h
 //
 // What torch.profiler recorded: spans of the host's threads (operators, annotations, calls of modules), calls of
-// CUDA, and what the GPU did. Texts are kept once, and events packed: one of 300 bytes takes about 10. Those of a
-// window, a part of the time (windows.h), are unpacked at once, into plain tables with some 90 bytes for each.
+// CUDA, and what the GPU did. Texts are kept once, and events packed: one of 300 bytes takes about 10. A
+// window, a part of the time (windows.h), is unpacked at once.
 #ifndef RFINJECT_CLI_IMPORT_TORCH_RECORDING_H_
 #define RFINJECT_CLI_IMPORT_TORCH_RECORDING_H_
 
@@ -59,9 +59,6 @@ struct TorchRecording {
   PackedList<TorchSpan> all_spans;  // in the order of the file, as calls and activities
   PackedList<TorchCall> all_calls;
   PackedList<TorchActivity> all_activities;
-  std::vector<TorchSpan> spans;  // of the window that was unpacked
-  std::vector<TorchCall> calls;
-  std::vector<TorchActivity> activities;
   std::vector<TorchLaunch> launches;
   std::vector<TorchCounters> counters;
   std::map<uint32_t, TorchDevice> devices;  // by their number

@@ -8,11 +8,11 @@
 namespace rfinject::cli {
 namespace {
 
-using Shape = std::vector<int64_t>;
+using Sizes = std::vector<int64_t>;
 
 // The shape of the first result; empty where none is found.
-Shape Result(const std::string& name, const std::string& dims, const std::string& types, const std::string& values,
-             const Shape& seen = {}) {
+Sizes Result(const std::string& name, const std::string& dims, const std::string& types, const std::string& values,
+             const Sizes& seen = {}) {
   RecordedCall call(name, dims + "\n" + types + "\n\n" + values, DType::kFloat);
   if (!AddResults(seen, &call)) return {-1};
   const OpCall view = call.call();
@@ -26,49 +26,49 @@ TEST(ResultsTest, Convolutions) {
       R"(["float","float","float","ScalarList","ScalarList","ScalarList","Scalar","ScalarList","Scalar"])";
   const std::string dims = "[[8,3,224,224],[64,3,7,7],[64],[],[],[],[],[],[]]";
   EXPECT_EQ(Result("aten::convolution", dims, types, R"(["","","","[2, 2]","[3, 3]","[1, 1]","False","[0, 0]","1"])"),
-            (Shape{8, 64, 112, 112}));
+            (Sizes{8, 64, 112, 112}));
   EXPECT_EQ(Result("aten::convolution", dims, types, R"(["","","","[1]","[0]","[2]","False","[0]","1"])"),
-            (Shape{8, 64, 212, 212}));
+            (Sizes{8, 64, 212, 212}));
   EXPECT_EQ(Result("aten::convolution", "[[8,16,10,10],[16,4,4,4],[],[],[],[],[],[],[]]", types,
                    R"(["","","","[2, 2]","[1, 1]","[1, 1]","True","[0, 0]","2"])"),
-            (Shape{8, 8, 20, 20}));
+            (Sizes{8, 8, 20, 20}));
   // Without values what was seen counts, where it can be this one's.
-  EXPECT_EQ(Result("aten::convolution", dims, types, ""), (Shape{-1}));
-  EXPECT_EQ(Result("aten::convolution", dims, types, "", {8, 64, 112, 112}), (Shape{8, 64, 112, 112}));
-  EXPECT_EQ(Result("aten::convolution", dims, types, "", {8, 32, 112, 112}), (Shape{-1}));
+  EXPECT_EQ(Result("aten::convolution", dims, types, ""), (Sizes{-1}));
+  EXPECT_EQ(Result("aten::convolution", dims, types, "", {8, 64, 112, 112}), (Sizes{8, 64, 112, 112}));
+  EXPECT_EQ(Result("aten::convolution", dims, types, "", {8, 32, 112, 112}), (Sizes{-1}));
 }
 
 TEST(ResultsTest, Products) {
   const std::string two = R"(["float","float"])", three = R"(["float","float","float"])";
-  EXPECT_EQ(Result("aten::mm", "[[2,3],[3,4]]", two, ""), (Shape{2, 4}));
-  EXPECT_EQ(Result("aten::bmm", "[[5,2,3],[5,3,4]]", two, ""), (Shape{5, 2, 4}));
-  EXPECT_EQ(Result("aten::addmm", "[[4],[2,3],[3,4]]", three, ""), (Shape{2, 4}));
-  EXPECT_EQ(Result("aten::linear", "[[6,2,3],[7,3],[7]]", three, ""), (Shape{6, 2, 7}));
-  EXPECT_EQ(Result("aten::mm", "[[2],[3,4]]", two, ""), (Shape{-1}));
+  EXPECT_EQ(Result("aten::mm", "[[2,3],[3,4]]", two, ""), (Sizes{2, 4}));
+  EXPECT_EQ(Result("aten::bmm", "[[5,2,3],[5,3,4]]", two, ""), (Sizes{5, 2, 4}));
+  EXPECT_EQ(Result("aten::addmm", "[[4],[2,3],[3,4]]", three, ""), (Sizes{2, 4}));
+  EXPECT_EQ(Result("aten::linear", "[[6,2,3],[7,3],[7]]", three, ""), (Sizes{6, 2, 7}));
+  EXPECT_EQ(Result("aten::mm", "[[2],[3,4]]", two, ""), (Sizes{-1}));
 }
 
 TEST(ResultsTest, PoolsAndReductions) {
   const std::string pool = R"(["float","ScalarList","ScalarList","ScalarList","ScalarList","Scalar"])";
   EXPECT_EQ(Result("aten::max_pool2d_with_indices", "[[1,64,112,112],[],[],[],[],[]]", pool,
                    R"(["","[3, 3]","[2, 2]","[1, 1]","[1, 1]","False"])"),
-            (Shape{1, 64, 56, 56}));
+            (Sizes{1, 64, 56, 56}));
   EXPECT_EQ(Result("aten::max_pool2d_with_indices", "[[1,64,113,113],[],[],[],[],[]]", pool,
                    R"(["","[2, 2]","[2, 2]","[0, 0]","[1, 1]","True"])"),
-            (Shape{1, 64, 57, 57}));
+            (Sizes{1, 64, 57, 57}));
   const std::string mean = R"(["float","ScalarList","Scalar",""])";
-  EXPECT_EQ(Result("aten::mean", "[[2,8,7,7],[],[],[]]", mean, R"(["","[-1, -2]","True",""])"), (Shape{2, 8, 1, 1}));
-  EXPECT_EQ(Result("aten::mean", "[[2,8,7,7],[],[],[]]", mean, R"(["","[2, 3]","False",""])"), (Shape{2, 8}));
-  EXPECT_EQ(Result("aten::sum", "[[2,8],[]]", R"(["float",""])", ""), (Shape{}));
+  EXPECT_EQ(Result("aten::mean", "[[2,8,7,7],[],[],[]]", mean, R"(["","[-1, -2]","True",""])"), (Sizes{2, 8, 1, 1}));
+  EXPECT_EQ(Result("aten::mean", "[[2,8,7,7],[],[],[]]", mean, R"(["","[2, 3]","False",""])"), (Sizes{2, 8}));
+  EXPECT_EQ(Result("aten::sum", "[[2,8],[]]", R"(["float",""])", ""), (Sizes{}));
   EXPECT_EQ(Result("aten::mean", "[[2,8,7,7],[],[],[]]", R"(["float","GenericList","Bool",""])", "", {2, 8, 1, 1}),
-            (Shape{2, 8, 1, 1}));
+            (Sizes{2, 8, 1, 1}));
 }
 
 TEST(ResultsTest, Elementwise) {
-  EXPECT_EQ(Result("aten::add", "[[4,1,3],[5,1]]", R"(["float","float"])", ""), (Shape{4, 5, 3}));
-  EXPECT_EQ(Result("aten::add_", "[[4,3],[3]]", R"(["float","float"])", ""), (Shape{4, 3}));
-  EXPECT_EQ(Result("aten::embedding", "[[1000,16],[2,7]]", R"(["float","long int"])", ""), (Shape{2, 7, 16}));
-  EXPECT_EQ(Result("aten::cat", "[[[2,3],[4,3]],[]]", R"(["TensorList","Scalar"])", ""), (Shape{18}));
-  EXPECT_EQ(Result("aten::arange", "[[],[]]", R"(["Scalar",""])", ""), (Shape{-1}));
+  EXPECT_EQ(Result("aten::add", "[[4,1,3],[5,1]]", R"(["float","float"])", ""), (Sizes{4, 5, 3}));
+  EXPECT_EQ(Result("aten::add_", "[[4,3],[3]]", R"(["float","float"])", ""), (Sizes{4, 3}));
+  EXPECT_EQ(Result("aten::embedding", "[[1000,16],[2,7]]", R"(["float","long int"])", ""), (Sizes{2, 7, 16}));
+  EXPECT_EQ(Result("aten::cat", "[[[2,3],[4,3]],[]]", R"(["TensorList","Scalar"])", ""), (Sizes{18}));
+  EXPECT_EQ(Result("aten::arange", "[[],[]]", R"(["Scalar",""])", ""), (Sizes{-1}));
 }
 
 TEST(ResultsTest, GradientsOfAConvolutionAreThoseOfTheMask) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace rfinject::cli {
 
@@ -50,6 +51,13 @@ struct TorchActivity {
   uint32_t launch = 0;                        // in TorchRecording::launches
   uint32_t stream = 0;
   Kind kind = Kind::kKernel;
+};
+
+// A part of a recording, unpacked, in the order of the file: some 90 bytes an event.
+struct TorchWindow {
+  std::vector<TorchSpan> spans;
+  std::vector<TorchCall> calls;
+  std::vector<TorchActivity> activities;
 };
 
 }  // namespace rfinject::cli

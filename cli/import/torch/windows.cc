@@ -5,15 +5,6 @@
 #include "absl/container/flat_hash_map.h"
 
 namespace rfinject::cli {
-namespace {
-
-template <typename List>
-void GiveBack(List* list) {
-  List().swap(*list);
-}
-
-}  // namespace
-
 TorchWindows::TorchWindows(const TorchRecording& recording, const RecordingOutline& outline, uint64_t events) {
   if (events != kOneWindow) FindCuts(recording, outline, events);
   if (!cuts_.empty()) FindWindowsOfActivities(recording);
@@ -77,7 +68,7 @@ void TorchWindows::FindWindowsOfActivities(const TorchRecording& recording) {
     of_ids.try_emplace(activity.external_id, kUnknown);
     without_call.emplace_back(index, activity.external_id);
   });
-  GiveBack(&of_calls);
+  decltype(of_calls)().swap(of_calls);  // its memory is needed
   if (!of_ids.empty()) {
     recording.all_spans.ForEach([&](uint64_t /*index*/, const TorchSpan& span) {
       if (span.kind != TorchSpan::Kind::kOperator || span.external_id == 0) return;
@@ -97,37 +88,32 @@ void TorchWindows::FindWindowsOfActivities(const TorchRecording& recording) {
   }
 }
 
-void TorchWindows::Unpack(size_t window, TorchRecording* recording) const {
-  Clear(recording);
+TorchWindow TorchWindows::Unpack(size_t window, const TorchRecording& recording) const {
+  TorchWindow unpacked;
   const int64_t begin = window == 0 ? INT64_MIN : cuts_[window - 1];
   const int64_t last = window == cuts_.size() ? INT64_MAX : cuts_[window] - 1;
   const auto begins_in = [begin, last](int64_t start) { return start >= begin && start <= last; };
-  for (const auto& block : recording->all_spans.blocks()) {
+  for (const auto& block : recording.all_spans.blocks()) {
     if (block.start > last || block.end < begin) continue;
     PackedList<TorchSpan>::ForEachOf(block, [&](uint64_t /*index*/, const TorchSpan& span) {
       const bool reaches_in = span.kind != TorchSpan::Kind::kOperator && span.start <= last && span.end >= begin;
-      if (begins_in(span.start) || reaches_in) recording->spans.push_back(span);
+      if (begins_in(span.start) || reaches_in) unpacked.spans.push_back(span);
     });
   }
-  for (const auto& block : recording->all_calls.blocks()) {
+  for (const auto& block : recording.all_calls.blocks()) {
     if (block.start > last || block.end < begin) continue;
     PackedList<TorchCall>::ForEachOf(block, [&](uint64_t /*index*/, const TorchCall& call) {
-      if (begins_in(call.start)) recording->calls.push_back(call);
+      if (begins_in(call.start)) unpacked.calls.push_back(call);
     });
   }
-  const auto& blocks = recording->all_activities.blocks();
+  const auto& blocks = recording.all_activities.blocks();
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (!of_blocks_.empty() && (of_blocks_[i].first > window || of_blocks_[i].second < window)) continue;
     PackedList<TorchActivity>::ForEachOf(blocks[i], [&](uint64_t index, const TorchActivity& activity) {
-      if (of_activities_.empty() || of_activities_[index] == window) recording->activities.push_back(activity);
+      if (of_activities_.empty() || of_activities_[index] == window) unpacked.activities.push_back(activity);
     });
   }
-}
-
-void TorchWindows::Clear(TorchRecording* recording) {
-  GiveBack(&recording->spans);
-  GiveBack(&recording->calls);
-  GiveBack(&recording->activities);
+  return unpacked;
 }
 
 }  // namespace rfinject::cli

@@ -5,7 +5,7 @@
 // nothing themselves, are in each window that they reach into.
 //
 //   const TorchWindows windows(recording, outline, 1 << 18);
-//   for (size_t i = 0; i < windows.size(); ++i) windows.Unpack(i, &recording);
+//   for (size_t i = 0; i < windows.size(); ++i) Use(windows.Unpack(i, recording));
 #ifndef RFINJECT_CLI_IMPORT_TORCH_WINDOWS_H_
 #define RFINJECT_CLI_IMPORT_TORCH_WINDOWS_H_
 
@@ -28,11 +28,8 @@ class TorchWindows {
   TorchWindows(const TorchRecording& recording, const RecordingOutline& outline, uint64_t events);
 
   size_t size() const { return cuts_.size() + 1; }
-  // Puts spans, calls and activities of that window into the recording's tables, in the order of the file. Each call
-  // and each activity is in one window.
-  void Unpack(size_t window, TorchRecording* recording) const;
-  // Empties these tables, and gives their memory back.
-  static void Clear(TorchRecording* recording);
+  // Each call and each activity is in one window.
+  TorchWindow Unpack(size_t window, const TorchRecording& recording) const;
 
  private:
   using Window = uint16_t;

@@ -8,7 +8,7 @@
 
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/packed_list.h"
-#include "cli/import/torch_profiler.h"
+#include "cli/import/torch/torch_profiler.h"
 
 namespace rfinject::cli {
 namespace {
@@ -131,10 +131,10 @@ std::vector<size_t> EventsOfWindows(const Program& program, uint64_t events) {
   std::vector<size_t> counts;
   uint64_t activities = 0, calls = 0;
   for (size_t i = 0; i < windows.size(); ++i) {
-    windows.Unpack(i, &recording);
-    counts.push_back(recording.spans.size());
-    activities += recording.activities.size();
-    calls += recording.calls.size();
+    const TorchWindow window = windows.Unpack(i, recording);
+    counts.push_back(window.spans.size());
+    activities += window.activities.size();
+    calls += window.calls.size();
   }
   EXPECT_EQ(activities, recording.all_activities.size());
   EXPECT_EQ(calls, recording.all_calls.size());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/import/torch/dialect.h"
 #include "cli/import/torch/results.h"
 #include "cli/import/torch/words.h"
 #include "operators/bytes.h"
@@ -20,23 +21,10 @@ constexpr std::string_view kCompiled =
     "torch.compile made it of the operators in its name, and the file does not say what it reads and writes";
 constexpr std::string_view kNoResult = "the file does not show what it returned";
 
-// Until torch 1.10 a convolution's backward was an operator around two: cudnn_convolution_backward(input,
-// grad_output, weight, …).
-constexpr std::string_view kOldBackward = "convolution_backward";
-std::optional<size_t> OldGradientOf(std::string_view name) {
-  if (!Contains(name, kOldBackward)) return std::nullopt;
-  if (name.ends_with("_backward_input")) return 0;
-  if (name.ends_with("_backward_weight")) return 1;
-  return std::nullopt;
-}
-
 bool IsConvolutionBackward(std::string_view name) {
   const auto rule = estimate::FindOp(name);
   return rule && rule->flop == estimate::FlopRule::kConvolutionBackward;
 }
-
-// Whether Inductor made it: "triton_poi_fused_add_relu_3".
-bool IsMadeByCompile(std::string_view name) { return name.starts_with("triton_") && Contains(name, "_fused_"); }
 
 // The type that most tensors have: a list of tensors has none in a recording.
 DType CommonType(const TorchRecording& recording) {
@@ -54,11 +42,15 @@ DType CommonType(const TorchRecording& recording) {
 
 }  // namespace
 
-WorkTable::WorkTable(const TorchRecording& recording, const CallTree& tree)
-    : recording_(recording), tree_(tree), list_type_(CommonType(recording)), position_(tree.order.size()) {
+WorkTable::WorkTable(const TorchRecording& recording, const TorchWindow& window, const CallTree& tree)
+    : recording_(recording),
+      window_(window),
+      tree_(tree),
+      list_type_(CommonType(recording)),
+      position_(tree.order.size()) {
   for (uint32_t i = 0; i < tree.order.size(); ++i) position_[tree.order[i]] = i;
-  for (uint32_t i = 0; i < recording.spans.size(); ++i) {
-    const TorchSpan& span = recording.spans[i];
+  for (uint32_t i = 0; i < window.spans.size(); ++i) {
+    const TorchSpan& span = window.spans[i];
     if (tree.spans[i].backward == kNoSpan || span.operands == 0 || span.sequence == TorchSpan::kNone) continue;
     if (recording.texts[span.name].starts_with("aten::")) continue;
     gradients_.emplace_back(span.sequence, span.start, i);
@@ -74,28 +66,28 @@ std::vector<int64_t> WorkTable::FirstShape(uint32_t span) const {
 }
 
 RecordedCall WorkTable::CallOf(uint32_t span) const {
-  const TorchSpan& at = recording_.spans[span];
+  const TorchSpan& at = window_.spans[span];
   return {recording_.texts[at.name], recording_.operands[at.operands], list_type_};
 }
 
 // What flowed back into the operator's result: the first operand of the node with its number.
 std::vector<int64_t> WorkTable::ShapeOfGradient(uint32_t span) const {
-  const TorchSpan& at = recording_.spans[span];
+  const TorchSpan& at = window_.spans[span];
   if (at.sequence == TorchSpan::kNone) return {};
   const auto found = std::lower_bound(gradients_.begin(), gradients_.end(), std::tuple(at.sequence, at.end, 0u));
   if (found == gradients_.end() || std::get<0>(*found) != at.sequence) return {};
   return FirstShape(std::get<2>(*found));
 }
 
-// What the next operator of the thread and step took first; of `wanted`, if it is not empty, whether one of the next
-// took that.
+// The shape of the first operand of the operator that follows on the thread, in the same step. Where `wanted` is not
+// empty, an operator with that shape is looked for among those that follow. Empty where there is none.
 std::vector<int64_t> WorkTable::ShapeBehind(uint32_t span, const std::vector<int64_t>& wanted) const {
-  const TorchSpan& at = recording_.spans[span];
+  const TorchSpan& at = window_.spans[span];
   constexpr uint32_t kFar = 64;
   const size_t step = tree_.StepAt(at.start);
   uint32_t looked_at = 0;
   for (uint32_t i = position_[span] + 1; i < tree_.order.size() && looked_at < kFar; ++i, ++looked_at) {
-    const TorchSpan& next = recording_.spans[tree_.order[i]];
+    const TorchSpan& next = window_.spans[tree_.order[i]];
     if (next.thread != at.thread || tree_.StepAt(next.start) != step) break;
     if (next.start < at.end || next.operands == 0) continue;
     std::vector<int64_t> shape = FirstShape(tree_.order[i]);
@@ -105,10 +97,10 @@ std::vector<int64_t> WorkTable::ShapeBehind(uint32_t span, const std::vector<int
 }
 
 const OperatorWork& WorkTable::Of(uint32_t span) {
-  const TorchSpan& at = recording_.spans[span];
+  const TorchSpan& at = window_.spans[span];
   const uint32_t parent = tree_.spans[span].parent;
   const bool old = OldGradientOf(recording_.texts[at.name]).has_value();
-  const Key key{at.name, at.operands, old && parent != kNoSpan ? recording_.spans[parent].operands : 0};
+  const Key key{at.name, at.operands, old && parent != kNoSpan ? window_.spans[parent].operands : 0};
   const auto [needs, is_new] = needs_seen_.try_emplace(key, false);
   if (is_new && at.operands != 0 && !old) {
     const RecordedCall call = CallOf(span);
@@ -134,7 +126,7 @@ const OperatorWork& WorkTable::Of(uint32_t span) {
 OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient,
                              const std::vector<int64_t>& next) const {
   OperatorWork work;
-  work.op = recording_.texts[recording_.spans[span].name];
+  work.op = recording_.texts[window_.spans[span].name];
   std::optional<RecordedCall> call;
   bool complete = false;
   const uint32_t parent = tree_.spans[span].parent;
@@ -155,7 +147,7 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
       work.lacks = IsMadeByCompile(work.op) ? kCompiled : kNoRule;
       return work;
     }
-    if (recording_.spans[span].operands == 0) {
+    if (window_.spans[span].operands == 0) {
       work.lacks = kNoShapes;
       return work;
     }

@@ -31,7 +31,7 @@ struct OperatorWork {
 // Answers for one operator after the other. Each distinct operator is looked at once.
 class WorkTable {
  public:
-  WorkTable(const TorchRecording& recording, const CallTree& tree);
+  WorkTable(const TorchRecording& recording, const TorchWindow& window, const CallTree& tree);
 
   // The work of the operator in span `span`. The reference stays valid.
   const OperatorWork& Of(uint32_t span);
@@ -44,6 +44,7 @@ class WorkTable {
   std::vector<int64_t> FirstShape(uint32_t span) const;
 
   const TorchRecording& recording_;
+  const TorchWindow& window_;
   const CallTree& tree_;
   DType list_type_;
   std::vector<std::tuple<int64_t, int64_t, uint32_t>> gradients_;  // sequence, start, span; ascending

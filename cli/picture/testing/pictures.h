@@ -12,7 +12,7 @@
 #include "cli/picture/picture.h"
 #include "cli/picture/roofline.h"
 #include "cli/picture/time_view.h"
-#include "cli/report/picture_data.h"
+#include "cli/report/rows/picture_data.h"
 
 namespace rfinject::cli::testing {
 

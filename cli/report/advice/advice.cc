@@ -11,22 +11,20 @@ namespace {
 
 Advice Judge(const Rule& rule, const FactValues& facts) {
   Advice advice{.rule = &rule};
-  std::vector<size_t> missing;
-  const std::optional<double> when = rule.when.Evaluate(facts, &missing);
-  std::optional<double> gain;
-  if (when && *when != 0) gain = rule.gain.Evaluate(facts, &missing);
-  if (!missing.empty()) {
+  const Amount when = rule.when(facts);
+  const Amount gain = when.value == 0.0 || !when.value ? when : rule.gain(facts);
+  if (!gain.value) {
     advice.state = Advice::State::kUnknown;
-    std::sort(missing.begin(), missing.end());
-    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-    for (const size_t index : missing) advice.missing.push_back(static_cast<Fact>(index));
+    for (size_t i = 0; i < kFactCount; ++i) {
+      if (gain.lacks[i]) advice.missing.push_back(static_cast<Fact>(i));
+    }
     return advice;
   }
   const std::optional<double>& step = facts[Fact::kStep];
-  if (gain && step && *gain > 0 && *gain >= kLeastGainShare * *step) {
+  if (step && *gain.value > 0 && *gain.value >= kLeastGainShare * *step) {
     advice.state = Advice::State::kHolds;
-    advice.gain_ns = *gain;
-    if (!rule.if_text.empty()) advice.other_action = rule.condition.Evaluate(facts, &missing) == 0.0;
+    advice.gain_ns = *gain.value;
+    advice.other_action = rule.condition != nullptr && rule.condition(facts).value == 0.0;
   }
   return advice;
 }

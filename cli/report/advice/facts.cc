@@ -376,7 +376,7 @@ double FactCollector::WeightCastsNs() const {
 void FactCollector::AddWaits(const Report& report, FactValues& values) {
   const StepWaits& waits = report.waits;
   const auto set = [&](Fact fact, std::optional<double> ns) {
-    values[fact] = ns ? std::optional(*ns * report.optimizer_steps_per_step()) : std::nullopt;
+    values[fact] = ns ? std::optional(*ns * report.steps.optimizer_per_step()) : std::nullopt;
   };
   const bool of_a_gpu = waits.idle_ns().has_value();
   set(Fact::kClock, of_a_gpu ? std::optional(waits.step_ns()) : std::nullopt);
@@ -386,7 +386,7 @@ void FactCollector::AddWaits(const Report& report, FactValues& values) {
   // A virtual GPU's host is not the one that the GPU would have, so that its launches say little.
   const bool measured = report.run.source == SourceKind::kMeasured;
   set(Fact::kHost, measured ? waits.own.mean_ns : std::nullopt);
-  if (report.step_host_ns > 0) values[Fact::kHost] = report.step_host_ns;
+  if (report.queue.host_ns > 0) values[Fact::kHost] = report.queue.host_ns;
 }
 
 void FactCollector::AddChains(double steps, FactValues& values) const {
@@ -409,7 +409,7 @@ void FactCollector::AddGraphBreaks(const Report& report, FactValues& values) con
   values[Fact::kGraphBreaks] = static_cast<double>(report.kept.graph_break.size());
   if (report.kept.graph_break.empty()) return;
   const auto bytes = static_cast<double>(report.kept.graph_break.front().bytes);  // the largest
-  const bool training = report.run.training && !report.validation;
+  const bool training = report.run.training && !report.steps.validation;
   values[Fact::kBreakBytes] = bytes > 0 ? std::optional(bytes) : std::nullopt;
   // Written before the break and read behind it; in training so are the gradients, the other way.
   values[Fact::kBreak] =
@@ -418,20 +418,20 @@ void FactCollector::AddGraphBreaks(const Report& report, FactValues& values) con
 
 FactValues FactCollector::Values(const Report& report) const {
   FactValues values;
-  const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
+  const double steps = report.steps.divisor();
   for (size_t i = 0; i < kFactCount; ++i) values[i] = sums_[i] / steps;
 
   const bool measured = report.run.source != SourceKind::kEstimated;
-  if (report.total.time_ns() > 0) {
-    values[Fact::kStep] = report.total.time_ns() / steps;
-    values[Fact::kLaunch] = what_if_.has_model() ? what_if_.Elementwise(0) : report.shortest_launch_ns;
+  if (report.total.sums.time_ns() > 0) {
+    values[Fact::kStep] = report.total.sums.time_ns() / steps;
+    values[Fact::kLaunch] = what_if_.has_model() ? what_if_.Elementwise(0) : report.queue.shortest_ns;
   } else {
     values[Fact::kStep].reset();
     values[Fact::kLaunch].reset();
   }
-  values[Fact::kTraining] = report.run.training && !report.validation ? 1 : 0;
+  values[Fact::kTraining] = report.run.training && !report.steps.validation ? 1 : 0;
   values[Fact::kMeasured] = measured ? 1 : 0;
-  values[Fact::kCompiled] = report.compiled ? 1 : 0;
+  values[Fact::kCompiled] = report.attribution.compiled ? 1 : 0;
   AddWaits(report, values);
 
   AddBeyondUsual(steps, values);
@@ -449,9 +449,10 @@ FactValues FactCollector::Values(const Report& report) const {
   values[Fact::kOptimizerFused] = is_adam_ && !fused_optimizer_ ? OptimizerFusedNs() : optimizer_ns;
   // Optimizers choose by device, and from torch 2.0 on lists of tensors on a GPU.
   const bool on_cpu = !measured && report.run.collector != kVirtualGpuCollector;
-  const bool chooses = std::any_of(report.processes.begin(), report.processes.end(), [](const ProcessInfo& process) {
-    return !process.torch_version.empty() && process.torch_version.front() >= '2';
-  });
+  const bool chooses =
+      std::any_of(report.process.list.begin(), report.process.list.end(), [](const ProcessInfo& process) {
+        return !process.torch_version.empty() && process.torch_version.front() >= '2';
+      });
   if (on_cpu && chooses && single > 0) {
     values[Fact::kOptimizerSingleLaunches].reset();
     values[Fact::kOptimizerFused].reset();
@@ -481,7 +482,7 @@ FactValues FactCollector::Values(const Report& report) const {
   const uint32_t benchmark = run_.key.policy.cudnn_benchmark;
   values[Fact::kCudnnBenchmark] = benchmark == 0 ? std::nullopt : std::optional<double>(benchmark - 1);
   uint64_t memory = 0;
-  for (const DeviceInfo& device : report.devices) memory = std::max(memory, device.memory_bytes);
+  for (const DeviceInfo& device : report.device.list) memory = std::max(memory, device.memory_bytes);
   values[Fact::kMemoryBytes] = memory > 0 ? std::optional<double>(static_cast<double>(memory)) : std::nullopt;
   values[Fact::kForwards].reset();
   if (run_.steps.calls > 0) values[Fact::kForwards] = static_cast<double>(run_.steps.calls) / steps;

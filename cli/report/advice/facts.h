@@ -22,7 +22,7 @@
 #include "cli/profile/profile.h"
 #include "cli/report/advice/chains.h"
 #include "cli/report/advice/what_if.h"
-#include "cli/report/quantity.h"
+#include "cli/report/keys/quantity.h"
 
 namespace rfinject::cli {
 

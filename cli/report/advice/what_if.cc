@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_replace.h"
 #include "cli/model/estimated_kernel.h"
-#include "cli/report/expect.h"
-#include "cli/report/report.h"
+#include "cli/report/facts/queue.h"
+#include "cli/report/keys/expect.h"
 
 namespace rfinject::cli {
 namespace {

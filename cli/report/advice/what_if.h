@@ -12,7 +12,7 @@
 #include "cli/model/expected.h"
 #include "cli/model/roofline.h"
 #include "cli/profile/profile.h"
-#include "cli/report/quantity.h"
+#include "cli/report/keys/quantity.h"
 
 namespace rfinject::cli {
 

@@ -1,0 +1,555 @@
+#include "cli/import/nsys/nsys_sqlite.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/import/nsys/activity.h"
+#include "cli/import/nsys/nvtx_operators.h"
+#include "cli/import/nsys/untrusted_database.h"
+#include "cli/import/nvtx_ranges.h"
+#include "cli/import/run_builder.h"
+#include "cli/import/timed_steps.h"
+#include "cli/import/torch/add_work.h"
+#include "gpus/gpus.h"
+#include "gpus/kernel_names.h"
+
+namespace rfinject::cli {
+namespace {
+
+uint32_t Unsigned(sqlite3_stmt* statement, int column) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(sqlite3_column_int64(statement, column), 0, UINT32_MAX));
+}
+
+// A globalTid is its process's number times this, and the thread's own number.
+constexpr int64_t kThreads = 16777216;
+
+class NsysImporter {
+ public:
+  NsysImporter(const std::string& path, const ImportOptions& options)
+      : path_(path), options_(options), builder_(path, "nsys") {}
+
+  absl::StatusOr<Imported> Run() {
+    if (!database_.Open(path_).ok()) return Failure();
+    const std::set<std::string> columns = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_KERNEL");
+    if (!database_.status().ok()) return Failure();
+    if (columns.empty()) {
+      return Fail(
+          "no table CUPTI_ACTIVITY_KIND_KERNEL: not an export of nsys, or one without CUDA kernels "
+          "(nsys profile --trace cuda; nsys export --type sqlite)");
+    }
+    for (const char* needed : {"start", "end", "gridX", "blockX"}) {
+      if (!columns.contains(needed)) return Fail(absl::StrCat("CUPTI_ACTIVITY_KIND_KERNEL has no column ", needed));
+    }
+    const std::string name = columns.contains("demangledName") ? "demangledName" : "shortName";
+    if (!columns.contains(name)) return Fail("CUPTI_ACTIVITY_KIND_KERNEL has no column demangledName or shortName");
+    if (database_.ColumnsOf("StringIds").empty()) {
+      return database_.status().ok() ? Fail("no table StringIds, which has the names of kernels") : Failure();
+    }
+    FindDevice();
+    FindRanges();
+    absl::Status status = ReadTables(columns, name);
+    if (status.ok() && !callers_known_) {
+      builder_ = RunBuilder(path_, "nsys");
+      operators_.reset();
+      lacking_ = {};
+      total_ns_ = 0;
+      places_.clear();
+      place_numbers_.clear();
+      activity_ = {};
+      last_place_ = 0;
+      status = ReadTables(columns, name);
+    }
+    if (!status.ok()) return status;
+    if (builder_.result.kernels == 0) return Fail("the export has no kernels");
+    idle_ = activity_.IdleText(&database_);
+    TimeSteps();
+    AddFacts();
+    if (!database_.status().ok()) return Failure();
+    return builder_.Finish();
+  }
+
+ private:
+  absl::Status Fail(const std::string& why) const { return builder_.Fail(why); }
+  absl::Status Failure() const { return Fail(std::string(database_.status().message())); }
+
+  void FindDevice() {
+    if (const auto gpu_columns = database_.ColumnsOf("TARGET_INFO_GPU");
+        gpu_columns.contains("name") && gpu_columns.contains("id")) {
+      const Statement gpu = database_.Prepare("SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
+      if (database_.Row(gpu)) device_.name = ColumnText(gpu, 0);
+    }
+    if (!options_.gpu.empty()) device_.name = options_.gpu;
+    gpu_ = FindGpu(device_.name);
+    if (gpu_ != nullptr) device_.chip = gpu_->chip;
+  }
+
+  absl::Status ReadTables(const std::set<std::string>& columns, const std::string& name) {
+    const auto column = [&columns](const char* name) {
+      return columns.contains(name) ? absl::StrCat("k.", name) : "0";
+    };
+    absl::Status status = Read("CUPTI_ACTIVITY_KIND_KERNEL",
+                               absl::StrCat("k.", name, ", k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ",
+                                            column("dynamicSharedMemory"), ", ", column("deviceId")),
+                               "", Phase::kOther);
+    for (const auto& [table, what] :
+         {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy"}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
+      if (!status.ok() || database_.ColumnsOf(table).empty()) continue;
+      status = Read(table, "0, 0, 0, 0, 0, 0, 0, 0, 0", what, Phase::kData);
+    }
+    return status;
+  }
+
+  // --- NVTX. A launch is in the ranges that were open on its thread when it was called. Its correlation number leads
+  // to the call of CUDA's runtime, and the call's thread and time lead to the ranges.
+
+  bool HasCaller(const std::string& table) {
+    return has_ranges_ && callers_known_ && database_.ColumnsOf(table).contains("correlationId");
+  }
+  std::string Caller(const std::string& table) { return HasCaller(table) ? "r.globalTid, r.start" : "NULL, NULL"; }
+  std::string CallerJoin(const std::string& table) {
+    if (!HasCaller(table)) return "";
+    // Numbers are a process's own.
+    const bool processes = database_.ColumnsOf(table).contains("globalPid");
+    return absl::StrCat(
+        "LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId ",
+        processes ? absl::StrCat("AND r.globalTid / ", kThreads, " = k.globalPid / ", kThreads, " ") : "");
+  }
+  std::string CallerOrder(const std::string& table) {
+    return HasCaller(table) ? " ORDER BY r.globalTid, r.start" : "";
+  }
+
+  // The ranges that have an end, in the order that NvtxStack wants.
+  std::function<bool(NvtxRange*)> Ranges() {
+    const bool ids = database_.ColumnsOf("NVTX_EVENTS").contains("textId");
+    const auto statement = std::make_shared<Statement>(database_.Prepare(
+        // Longer names are cut, because a name is kept for each place that a range is in.
+        absl::StrCat("SELECT n.globalTid, n.start, n.end, substr(", ids ? "COALESCE(n.text, s.value)" : "n.text",
+                     ", 1, 4096) FROM NVTX_EVENTS n ", ids ? "LEFT JOIN StringIds s ON s.id = n.textId " : "",
+                     // 59: NvtxPushPopRange, which nest; others begin on one thread and may end on another.
+                     "WHERE n.eventType = 59 AND n.end IS NOT NULL ORDER BY n.globalTid, n.start, n.end DESC")));
+    return [this, statement](NvtxRange* range) {
+      if (!database_.Row(*statement)) return false;
+      sqlite3_stmt* row = statement->get();
+      *range = {.thread = sqlite3_column_int64(row, 0),
+                .start = sqlite3_column_int64(row, 1),
+                .end = sqlite3_column_int64(row, 2),
+                .name = ColumnText(*statement, 3)};
+      return true;
+    };
+  }
+
+  // Whether launches can be found in ranges, and how many steps these mark: those of the thread that has most.
+  void FindRanges() {
+    const std::set<std::string> ranges = database_.ColumnsOf("NVTX_EVENTS");
+    const std::set<std::string> calls = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_RUNTIME");
+    const auto has = [](const std::set<std::string>& columns, std::initializer_list<const char*> names) {
+      return std::all_of(names.begin(), names.end(), [&](const char* name) { return columns.contains(name); });
+    };
+    has_ranges_ = has(ranges, {"start", "end", "eventType", "text", "globalTid"}) &&
+                  has(calls, {"start", "correlationId", "globalTid"});
+    if (!has_ranges_) return;
+    std::map<int64_t, uint64_t> steps;  // by thread
+    int64_t thread = 0, end = 0;        // of the step that was last
+    bool has_shapes = false;
+    const auto next = Ranges();
+    for (NvtxRange range; next(&range);) {
+      has_shapes = has_shapes || !ParseNvtxOperator(range.name).sizes.empty();
+      if (!IsStepName(range.name) || (range.thread == thread && range.start < end)) continue;
+      thread = range.thread;
+      end = range.end;
+      if (++steps[thread] > steps_) {
+        steps_ = steps[thread];
+        step_thread_ = thread;
+      }
+    }
+    if (has_shapes) FindOperators();
+  }
+
+  void FindOperators() {
+    operators_.emplace();
+    int64_t thread = 0, end = INT64_MIN;  // of the step
+    const auto next = Ranges();
+    for (NvtxRange range; next(&range) && !operators_->full();) {
+      const bool step = IsStepName(range.name);
+      if (step) {
+        thread = range.thread;
+        end = range.end;
+      }
+      // What is around a step, or a phase, is no part of the network.
+      const bool inside = steps_ == 0 || (range.thread == thread && range.start < end);
+      const std::string_view name = ParseNvtxOperator(range.name).name;
+      operators_->Add(range, inside && !step && PhaseOfRange(name) == Phase::kOther);
+    }
+    operators_->Finish();
+  }
+
+  // --- How long the steps of that thread took by the clock, and what took the time. As in our own traces a step goes
+  // from the end of the one before to its own end, so that loading its batch is part of it; the first one is its
+  // range.
+
+  // The rows of a query whose first two columns are a start and an end.
+  cli::Intervals IntervalsOfQuery(const std::string& sql) {
+    const auto statement = std::make_shared<Statement>(database_.Prepare(sql));
+    return [this, statement](Interval* one) {
+      if (!database_.Row(*statement)) return false;
+      *one = {sqlite3_column_int64(statement->get(), 0), sqlite3_column_int64(statement->get(), 1)};
+      return true;
+    };
+  }
+
+  // The ranges of the steps' thread that `wanted` names, the outer one of two.
+  std::function<bool(Interval*)> RangesOfSteps(const std::function<bool(const std::string&)>& wanted) {
+    return [this, wanted, next = Ranges(), end = INT64_MIN](Interval* one) mutable {
+      for (NvtxRange range; next(&range);) {
+        if (range.thread != step_thread_ || range.start < end || !wanted(range.name)) continue;
+        end = range.end;
+        *one = {range.start, range.end};
+        return true;
+      }
+      return false;
+    };
+  }
+
+  // When the file's clock was 0; 0 where the export does not say it.
+  int64_t SessionStartUnixNs() {
+    if (!database_.ColumnsOf("TARGET_INFO_SESSION_START_TIME").contains("utcEpochNs")) return 0;
+    const Statement start =
+        database_.Prepare("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME ORDER BY 1 LIMIT 1");
+    return database_.Row(start) ? sqlite3_column_int64(start.get(), 0) : 0;
+  }
+
+  // What asks for the intervals in which something ran on the GPU, of the process that has the steps.
+  std::string ActivityOfSteps(bool with_communication) {
+    std::string sql;
+    for (const char* table :
+         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
+      const std::set<std::string> columns = database_.ColumnsOf(table);
+      if (!columns.contains("start") || !columns.contains("end")) continue;
+      absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT start, end FROM ", table, " WHERE ");
+      const bool processes = columns.contains("globalPid");
+      absl::StrAppend(&sql, processes ? absl::StrCat("globalPid / ", kThreads, " = ", step_thread_ / kThreads) : "1");
+      for (const char* name : {"demangledName", "shortName"}) {
+        if (with_communication || !columns.contains(name)) continue;
+        absl::StrAppend(&sql, " AND COALESCE(", name,
+                        ", -1) NOT IN (SELECT id FROM StringIds WHERE is_communication_kernel(value))");
+        break;
+      }
+    }
+    return sql + " ORDER BY 1, 2";
+  }
+
+  void TimeSteps() {
+    if (steps_ == 0) return;
+    std::vector<TimedStep> steps;
+    const auto ranges = RangesOfSteps([](const std::string& name) { return IsStepName(name); });
+    for (Interval one; steps.size() < kMostTimedSteps && ranges(&one);) {
+      if (!steps.empty()) one.start = steps.back().at.end;
+      steps.push_back({.at = one});
+    }
+    const std::string sql = ActivityOfSteps(true);
+    AddOverlap(IntervalsOfQuery(sql), &TimedStep::busy_ns, &steps);
+    const bool communicates =
+        std::any_of(builder_.run.launches.begin(), builder_.run.launches.end(),
+                    [](const auto& launch) { return launch.first.phase == Phase::kCommunication; });
+    if (communicates) AddOverlap(IntervalsOfQuery(ActivityOfSteps(false)), &TimedStep::working_ns, &steps);
+    // torch.autograd.profiler.emit_nvtx makes a range of each scope that torch opens.
+    bool has_data = false;
+    const auto is_data = [&has_data](const std::string& name) {
+      const bool data = IsLoaderName(name);
+      has_data = has_data || data;
+      return data;
+    };
+    AddOverlap(RangesOfSteps(is_data), &TimedStep::data_ns, &steps);
+    AddOverlap(Merged(IntervalsOfQuery(sql), RangesOfSteps(is_data)), &TimedStep::busy_or_data_ns, &steps);
+    const std::set<std::string> calls = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_RUNTIME");
+    const bool has_calls = calls.contains("end") && calls.contains("nameId");
+    if (has_calls) {
+      AddOverlap(IntervalsOfQuery(
+                     absl::StrCat("SELECT r.start, r.end FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON "
+                                  "s.id = r.nameId WHERE r.globalTid = ",
+                                  step_thread_,
+                                  " AND (s.value GLOB 'cu*Synchronize*' OR s.value GLOB 'cudaMemcpy_v*' OR "
+                                  "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
+                 &TimedStep::gpu_wait_ns, &steps);
+    }
+    AddStepTimes(steps, {.data = has_data, .calls = has_calls, .communication = communicates}, SessionStartUnixNs(),
+                 0, &builder_.run);
+  }
+
+  // --- Launches. What makes a key is numbers, but for the name and the place, which are looked up once each.
+
+  struct RawKey {
+    int64_t name = 0;  // in StringIds
+    std::array<uint32_t, 8> numbers{};
+    size_t place = 0;  // in places_
+    const OperatorWork* work = nullptr;
+    friend bool operator==(const RawKey&, const RawKey&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const RawKey& key) {
+      return H::combine(std::move(h), key.name, key.numbers, key.place, key.work);
+    }
+  };
+
+  static constexpr int64_t kNoName = -1;  // nsys counts from 0
+  std::string NameOf(const Statement& names, int64_t id) {
+    sqlite3_reset(names.get());
+    sqlite3_bind_int64(names.get(), 1, id);
+    const std::string name = database_.Row(names) ? ColumnText(names, 0) : std::string();
+    return name.empty() ? "(no name)" : name;
+  }
+
+  size_t NumberOf(const NvtxPlace& place) {
+    if (!places_.empty() && places_[last_place_] == place) return last_place_;
+    const auto [known, is_new] =
+        place_numbers_.try_emplace({place.in_step, place.path, place.op, place.phase}, places_.size());
+    if (is_new) places_.push_back(place);
+    return last_place_ = known->second;
+  }
+
+  // A launch that was read, and its operator's, whose work is known when all its kernels are.
+  struct Launch {
+    RawKey key;
+    uint64_t ns = 0;
+  };
+  using Known = absl::flat_hash_map<RawKey, std::pair<LaunchStats*, Stat*>>;  // of builder_
+
+  // What is read of one table.
+  struct Reading {
+    std::string name;  // of all its launches; empty: each has its own
+    Phase phase = Phase::kOther;
+    Statement names;
+    std::optional<NvtxStack> ranges;
+    Known known;
+    std::vector<Launch> of_operator;  // the launches of `op`, which come one behind the other
+    uint32_t op = kNoSpan, worked = kNoSpan;
+  };
+
+  // Adds a launch of its key; nothing where no further key fits.
+  LaunchStats* Add(const Launch& launch, Reading* reading) {
+    auto& [stats, time] = reading->known[launch.key];
+    if (stats == nullptr) {
+      const RawKey& raw = launch.key;
+      LaunchKey key;
+      key.kernel = reading->name.empty() ? NameOf(reading->names, raw.name) : reading->name;
+      std::copy_n(raw.numbers.begin(), 3, key.grid.begin());
+      std::copy_n(raw.numbers.begin() + 3, 3, key.block.begin());
+      key.dynamic_shared_bytes = raw.numbers[6];
+      key.device = raw.numbers[7];
+      const NvtxPlace& place = places_[raw.place];
+      key.phase = IsCommunicationKernel(key.kernel) ? Phase::kCommunication
+                  : place.phase != Phase::kOther    ? place.phase
+                                                    : reading->phase;
+      key.op = raw.work != nullptr ? raw.work->op : place.op;
+      if (raw.work != nullptr) key.signature = raw.work->signature;
+      key.layer = reading->ranges && steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
+      stats = builder_.StatsOf(key);
+      if (stats == nullptr) return nullptr;
+      time = &stats->metrics[std::string(kMetricTime)];
+    }
+    ++stats->launches;
+    time->Add(launch.ns);
+    total_ns_ += launch.ns;
+    ++builder_.result.kernels;
+    return stats;
+  }
+
+  // Adds the launches of one operator, whose longest kernel has its work and says what type its operands are.
+  bool AddOperator(Reading* reading) {
+    std::vector<Launch>& launches = reading->of_operator;
+    if (launches.empty()) return true;
+    const auto longest = std::max_element(launches.begin(), launches.end(),
+                                          [](const Launch& a, const Launch& b) { return a.ns < b.ns; });
+    const DType type = OperandsOfKernel(NameOf(reading->names, longest->key.name));
+    const OperatorWork& work = operators_->WorkOf(reading->op, type);
+    for (Launch& launch : launches) {
+      launch.key.work = &work;
+      LaunchStats* stats = Add(launch, reading);
+      if (stats == nullptr) return false;
+      const std::string kernel = NameOf(reading->names, launch.key.name);
+      if (IsCommunicationKernel(kernel)) continue;
+      if (!work.lacks.empty()) {
+        lacking_.Add(work, launch.ns);
+        continue;
+      }
+      AddWork(work, &launch == &*longest && reading->worked != reading->op, kernel, gpu_, stats);
+    }
+    reading->worked = reading->op;
+    launches.clear();
+    return true;
+  }
+
+  // Adds a launch that was called on `thread` at `call`, or, where that is not known, anywhere.
+  bool AddCalled(Launch launch, std::optional<std::pair<int64_t, int64_t>> called, Reading* reading) {
+    uint32_t op = kNoSpan;
+    NvtxPlace place;
+    if (reading->ranges && called) {
+      place = reading->ranges->At(called->first, called->second);
+      if (operators_ && reading->name.empty()) op = operators_->At(called->first, called->second);
+    }
+    if (op != kNoSpan) {
+      place.phase = operators_->PhaseOf(op);
+      if (const std::optional<std::string> layer = operators_->LayerOfBackward(op)) {
+        place.path = *layer;
+        place.in_step = true;
+      }
+    }
+    launch.key.place = NumberOf(place);
+    // More kernels than any operator has, of a file that is made to have as many in one.
+    constexpr size_t kMostOfOneOperator = 4096;
+    if (op != reading->op || reading->of_operator.size() >= kMostOfOneOperator) {
+      if (!AddOperator(reading)) return false;
+    }
+    reading->op = op;
+    if (op == kNoSpan) return Add(launch, reading) != nullptr;
+    reading->of_operator.push_back(launch);
+    return true;
+  }
+
+  // Reads a table whose nine columns `key` are a launch's name, grid, block, shared memory and device. `name` stands
+  // for the first of them where it is not empty.
+  absl::Status Read(const std::string& table, const std::string& key, const std::string& name, Phase phase) {
+    const bool has_device = database_.ColumnsOf(table).contains("deviceId");
+    const Statement statement =
+        database_.Prepare(absl::StrCat("SELECT ", key, ", k.start, k.end, ", has_device ? "k.deviceId" : "0", ", ",
+                                       Caller(table), " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)));
+    Reading reading;
+    reading.name = name;
+    reading.phase = phase;
+    if (name.empty()) reading.names = database_.Prepare("SELECT value FROM StringIds WHERE id = ?");
+    if (!database_.status().ok()) return Failure();
+    constexpr int kStart = 9, kEnd = 10, kDevice = 11, kThread = 12, kCall = 13;
+    if (has_ranges_ && callers_known_) reading.ranges.emplace(Ranges());
+    if (operators_) operators_->Rewind();
+    const uint64_t rows_before = builder_.result.rows;
+    while (database_.Row(statement)) {
+      sqlite3_stmt* row = statement.get();
+      ++builder_.result.rows;
+      const Interval at{sqlite3_column_int64(row, kStart), sqlite3_column_int64(row, kEnd)};
+      if (at.end < at.start || sqlite3_column_type(row, kStart) == SQLITE_NULL ||
+          sqlite3_column_type(row, kEnd) == SQLITE_NULL) {
+        ++builder_.result.skipped_lines;
+        continue;
+      }
+      activity_.Add(sqlite3_column_int64(row, kDevice), at);
+      Launch launch;
+      launch.ns = static_cast<uint64_t>(at.end) - static_cast<uint64_t>(at.start);
+      launch.key.name = sqlite3_column_type(row, 0) == SQLITE_NULL ? kNoName : sqlite3_column_int64(row, 0);
+      for (size_t i = 0; i < launch.key.numbers.size(); ++i) {
+        launch.key.numbers[i] = Unsigned(row, 1 + static_cast<int>(i));
+      }
+      // A launch without a call (of a CUDA graph) is in no range.
+      std::optional<std::pair<int64_t, int64_t>> called;
+      if (sqlite3_column_type(row, kThread) != SQLITE_NULL) {
+        called = {sqlite3_column_int64(row, kThread), sqlite3_column_int64(row, kCall)};
+      }
+      if (!AddCalled(launch, called, &reading)) return Fail(kTooManyKeys);
+    }
+    if (!AddOperator(&reading)) return Fail(kTooManyKeys);
+    if (!database_.status().ok()) {
+      return Fail(
+          absl::StrCat("behind record ", builder_.result.rows, ": ", std::string(database_.status().message())));
+    }
+    if (!HasCaller(table)) return absl::OkStatus();
+    const Statement all = database_.Prepare(absl::StrCat("SELECT count(*) FROM ", table));
+    if (!database_.Row(all)) return Failure();
+    // Each launch that several calls claim came several times.
+    if (static_cast<uint64_t>(sqlite3_column_int64(all.get(), 0)) != builder_.result.rows - rows_before)
+      callers_known_ = false;
+    return absl::OkStatus();
+  }
+
+  void ExplainWork() {
+    DefineWork(&builder_.result.profile);
+    builder_.Say(
+        {.id = "flop-from-shapes",
+         .text = absl::StrCat(std::string(kWorkOfShapes),
+                              ". NVTX ranges have no types: an operator's operands have that in the name of its "
+                              "longest kernel")});
+    if (const std::string lacking = lacking_.Text(total_ns_); !lacking.empty()) {
+      builder_.Say({.id = "work-not-known", .text = lacking});
+    }
+    if (operators_->full()) {
+      Warn("it has more NVTX ranges than fit in memory, and operators in the last ones have no FLOP and no bytes");
+    }
+  }
+
+  void Warn(std::string_view text) { builder_.Warn(text); }
+
+  void AddFacts() {
+    cli::Run& run = builder_.run;
+    builder_.SetModel(model_);
+    run.key.training = operators_ && operators_->trains();
+    run.key.gpu = device_.name;
+    run.devices = {device_};
+    run.steps.steps = std::max<uint64_t>(steps_, 1);
+    for (const auto& [key, stats] : run.launches) {
+      if (!key.layer.model.empty())
+        run.layers.try_emplace(key.layer, LayerInfo{{.order = run.layers.size() + 1}, ""});
+    }
+    DefineMetric(kMetricTime, "ns", &builder_.result.profile);
+    if (operators_) {
+      ExplainWork();
+    } else {
+      Warn(
+          "nsys has no counters, and no range has shapes (nsys profile --pytorch=autograd-shapes-nvtx): FLOP and bytes "
+          "are missing, times are there");
+    }
+    if (steps_ == 0) {
+      Warn("no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one");
+    }
+    if (!callers_known_) {
+      Warn(
+          "several calls in CUPTI_ACTIVITY_KIND_RUNTIME have one correlationId: which NVTX ranges a launch was in is "
+          "not known, and they are left out");
+    }
+    if (!idle_.empty()) {
+      Warn(idle_);
+      builder_.Say({.id = "gpu-idle", .text = idle_});
+    }
+    if (builder_.result.skipped_lines > 0) {
+      Warn(absl::StrCat(builder_.result.skipped_lines, " records without a valid time were left out"));
+    }
+  }
+
+  const std::string path_;
+  const ImportOptions& options_;
+  const std::string model_ = options_.model.empty() ? "program" : options_.model;
+  bool has_ranges_ = false;
+  bool callers_known_ = true;  // the calls' numbers lead from a launch to one call
+  uint64_t steps_ = 0;         // that ranges mark
+  int64_t step_thread_ = 0;    // on which they do
+  std::string idle_;           // what is said of the time in which nothing ran; empty: nothing
+  DeviceInfo device_;
+  const Gpu* gpu_ = nullptr;
+  std::optional<NvtxOperators> operators_;  // where ranges have their shapes
+  LackingWork lacking_;
+  uint64_t total_ns_ = 0;
+  std::vector<NvtxPlace> places_;
+  std::map<std::tuple<bool, std::string, std::string, Phase>, size_t> place_numbers_;
+  size_t last_place_ = 0;
+  NsysActivity activity_;
+  UntrustedDatabase database_;
+  RunBuilder builder_;
+};
+
+}  // namespace
+
+absl::StatusOr<Imported> ImportNsysSqlite(const std::string& path, const ImportOptions& options) {
+  return NsysImporter(path, options).Run();
+}
+
+}  // namespace rfinject::cli

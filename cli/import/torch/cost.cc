@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cli/import/torch/dialect.h"
+#include "cli/import/torch/stages.h"
+#include "gpus/kernel_names.h"
+
+namespace rfinject::cli {
+namespace {
+
+class WindowCosts {
+ public:
+  WindowCosts(const TorchRecording& recording, const TorchWindow& window, const CallTree& tree,
+              const CostedProgram& program, CostedTimes* times, RunBuilder* builder)
+      : recording_(recording),
+        window_(window),
+        tree_(tree),
+        program_(program),
+        works_(recording, window, tree),
+        times_(*times),
+        builder_(*builder) {}
+
+  void Add() {
+    FindMainKernels();
+    for (size_t i = 0; i < window_.activities.size() && builder_.fits(); ++i) AddActivity(i);
+    AddCounters();
+  }
+
+ private:
+  // An operator's work is its longest kernel's: the others prepare it, or reduce what it left.
+  void FindMainKernels() {
+    main_.assign(window_.spans.size(), kNoActivity);
+    for (size_t i = 0; i < window_.activities.size(); ++i) {
+      const uint32_t op = OperatorAt(tree_.places[i].span);
+      if (op == kNoSpan || window_.activities[i].kind != TorchActivity::Kind::kKernel) continue;
+      uint32_t& main = main_[op];
+      if (main == kNoActivity || window_.activities[i].duration > window_.activities[main].duration) {
+        main = static_cast<uint32_t>(i);
+      }
+    }
+  }
+
+  uint32_t OperatorAt(uint32_t span) const { return span == kNoSpan ? kNoSpan : tree_.spans[span].cost; }
+
+  Phase PhaseOf(size_t index) const {
+    const TorchActivity& activity = window_.activities[index];
+    const std::string& kernel = recording_.texts[recording_.launches[activity.launch].name];
+    if (activity.kind == TorchActivity::Kind::kKernel && IsCommunicationKernel(kernel)) return Phase::kCommunication;
+    // Between host and GPU data is moved, whoever asked for it.
+    if (activity.kind == TorchActivity::Kind::kCopy && CrossesBus(kernel)) return Phase::kData;
+    const uint32_t span = tree_.places[index].span;
+    return span == kNoSpan ? Phase::kOther : tree_.spans[span].phase;
+  }
+
+  LayerKey LayerOf(uint32_t span) const {
+    if (!program_.has_modules) return {program_.model, ""};
+    const RecordedLayer& layer = tree_.layers[span == kNoSpan ? 0 : tree_.spans[span].layer];
+    return {layer.model, layer.path};
+  }
+
+  void AddActivity(size_t index) {
+    const TorchActivity& activity = window_.activities[index];
+    const TorchLaunch& launched = recording_.launches[activity.launch];
+    const uint32_t op = OperatorAt(tree_.places[index].span);
+    LaunchKey key;
+    key.kernel = recording_.texts[launched.name];
+    if (key.kernel.empty()) key.kernel = "(no name)";
+    key.grid = launched.grid;
+    key.block = launched.block;
+    key.dynamic_shared_bytes = launched.shared_bytes;
+    key.device = launched.device;
+    key.phase = PhaseOf(index);
+    key.layer = LayerOf(tree_.places[index].span);
+    const OperatorWork* work = nullptr;
+    if (op != kNoSpan) {
+      work = &works_.Of(op);
+      key.op = work->op;
+      key.signature = work->signature;
+    } else if (tree_.places[index].call != kNoSpan) {
+      const std::string& call = recording_.texts[window_.calls[tree_.places[index].call].name];
+      if (IsGraphLaunch(call)) key.op = call;
+    }
+    const auto ns = static_cast<uint64_t>(activity.duration);
+    LaunchStats* const stats = builder_.AddLaunch(key);
+    if (stats == nullptr) return;
+    stats->metrics[std::string(kMetricTime)].Add(ns);
+    const size_t step = tree_.StepAt(tree_.places[index].launched);
+    if (step == tree_.steps().size()) {
+      times_.outside_ns += tree_.steps().empty() ? 0 : ns;
+    } else if (tree_.steps().size() > 1) {
+      AddToStep(step, ns, &stats->step_sums[std::string(kMetricTime)]);
+    }
+    times_.total_ns += ns;
+    if (activity.kind != TorchActivity::Kind::kKernel) {
+      times_.moved_ns += ns;
+      return;
+    }
+    if (key.phase == Phase::kCommunication) {
+      times_.communicated_ns += ns;
+      return;
+    }
+    if (work == nullptr) {
+      times_.without_operator_ns += ns;
+      return;
+    }
+    if (!work->lacks.empty()) {
+      times_.lacking.Add(*work, ns);
+      return;
+    }
+    AddWork(*work, main_[op] == index, key.kernel, program_.gpu, stats);
+  }
+
+  static void AddToStep(size_t step, uint64_t ns, std::vector<StepSum>* sums) {
+    const auto at = std::lower_bound(sums->begin(), sums->end(), step,
+                                     [](const StepSum& sum, uint64_t wanted) { return sum.step < wanted; });
+    if (at != sums->end() && at->step == step) {
+      at->sum += ns;
+    } else if (sums->size() < kMaxSampledStepsKept) {
+      sums->insert(at, {step, ns});
+    }
+  }
+
+  // Counters are of kernels that the profiler ran one by one, whose times are not those of the program. An operator's
+  // work stands at the kernel that did most.
+  void AddCounters() {
+    std::map<uint32_t, std::pair<double, size_t>> main;  // by operator: the sum of its counters, and which they are
+    for (size_t i = 0; i < tree_.counted.size(); ++i) {
+      double sum = 0;
+      for (const auto& [metric, value] : recording_.counters[i].values) sum += value;
+      const uint32_t op = CountedOperator(i);
+      if (op != kNoSpan) main[op] = std::max(main[op], std::pair(sum, i));
+    }
+    for (size_t i = 0; i < recording_.counters.size(); ++i) {
+      const TorchCounters& one = recording_.counters[i];
+      const uint32_t op = CountedOperator(i);
+      LaunchKey key;
+      key.kernel = recording_.texts[one.name];
+      const OperatorWork* work = nullptr;
+      if (op == kNoSpan) {
+        key.layer = LayerOf(kNoSpan);
+      } else {
+        work = &works_.Of(op);
+        key.op = work->op;
+        key.signature = work->signature;
+        key.phase = tree_.spans[tree_.counted[i].span].phase;
+        key.layer = LayerOf(tree_.counted[i].span);
+      }
+      LaunchStats* const stats = builder_.AddLaunch(key);
+      if (stats == nullptr) return;
+      for (const auto& [metric, value] : one.values) {
+        const std::string& name = recording_.texts[metric];
+        if (!(value >= 0) || value > 1e18) continue;
+        stats->metrics[name].Add(static_cast<uint64_t>(value));
+        DefineMetric(name, "", &builder_.result.profile);
+      }
+      if (work == nullptr || !work->lacks.empty()) continue;
+      const bool is_main = main[op].second == i;
+      stats->metrics[std::string(kMetricModelFlop)].Add(is_main ? work->flop.model : 0);
+      stats->metrics[std::string(kMetricCompulsoryBytes)].Add(is_main ? work->bytes : 0);
+    }
+  }
+
+  uint32_t CountedOperator(size_t index) const {
+    return index < tree_.counted.size() ? OperatorAt(tree_.counted[index].span) : kNoSpan;
+  }
+
+  static constexpr uint32_t kNoActivity = UINT32_MAX;
+  const TorchRecording& recording_;
+  const TorchWindow& window_;
+  const CallTree& tree_;
+  const CostedProgram& program_;
+  WorkTable works_;
+  std::vector<uint32_t> main_;  // by span: the activity that is its operator's main kernel
+  CostedTimes& times_;
+  RunBuilder& builder_;
+};
+
+}  // namespace
+
+void AddCosts(const TorchRecording& recording, const TorchWindow& window, const CallTree& tree,
+              const CostedProgram& program, CostedTimes* times, RunBuilder* builder) {
+  WindowCosts(recording, window, tree, program, times, builder).Add();
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,207 @@
+#include "cli/report/facts/waits.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace rfinject::cli {
+namespace {
+
+// Medians that are closer than this are alike: quantiles are known to 1/120.
+constexpr double kAlike = 0.05;
+// A difference of waiting that is worth mentioning, as a part of a step.
+constexpr double kWorthAWord = 0.1;
+
+StepPart PartOf(const Spread& spread) {
+  return {.mean_ns = spread.mean_ns(), .p50_ns = spread.Quantile(0.5), .p95_ns = spread.Quantile(0.95)};
+}
+
+StepWaits WaitsOfTimes(const StepTimes& times) {
+  StepWaits waits;
+  waits.steps = times.wall_ns.n();
+  waits.wall = PartOf(times.wall_ns);
+  waits.gpu_busy = PartOf(times.gpu_busy_ns);
+  waits.data_wait = PartOf(times.data_wait_ns);
+  waits.gpu_wait = PartOf(times.gpu_wait_ns);
+  waits.launch_gaps = PartOf(times.launch_gap_ns);
+  waits.exposed_communication = PartOf(times.exposed_communication_ns);
+  if (times.own_ns.n() > 0 && times.own_ns.n() == times.wall_ns.n()) {
+    waits.own = PartOf(times.own_ns);
+  } else if (waits.wall.mean_ns && waits.data_wait.mean_ns && waits.gpu_wait.mean_ns) {
+    // An older trace has the later steps of a long run as sums of the other parts, whose difference has no quantiles.
+    waits.own.mean_ns = std::max(0.0, *waits.wall.mean_ns - *waits.data_wait.mean_ns - *waits.gpu_wait.mean_ns);
+  }
+  return waits;
+}
+
+double Middle(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Finds the slow rank, and the one that keeps the others waiting.
+void CompareRanks(WaitTable* table) {
+  std::vector<double> medians, data;
+  for (const RankWaits& one : table->ranks) {
+    medians.push_back(one.waits.wall.p50_ns.value_or(0));
+    data.push_back(one.waits.data_wait.mean_ns.value_or(0));
+  }
+  if (medians.size() < 2) return;
+  const auto [shortest, longest] = std::minmax_element(medians.begin(), medians.end());
+  const double middle = Middle(medians);
+  if (middle > 0) table->spread = (*longest - *shortest) / middle;
+  if (table->spread > kAlike) table->slowest = static_cast<size_t>(longest - medians.begin());
+  // Of two ranks the lower one is the usual.
+  const auto most = std::max_element(data.begin(), data.end());
+  std::vector<double> others = data;
+  others.erase(others.begin() + (most - data.begin()));
+  table->middle_data_wait_ns = Middle(std::move(others));
+  if (*most - table->middle_data_wait_ns > kWorthAWord * middle) {
+    table->waits_most = static_cast<size_t>(most - data.begin());
+  }
+}
+
+constexpr auto kMean = &StepPart::mean_ns, kP50 = &StepPart::p50_ns, kP95 = &StepPart::p95_ns;
+
+template <StepPart StepWaits::*kPart, std::optional<double> StepPart::*kValue>
+constexpr ColumnOf<RankWaits> TimeColumn(std::string_view name, std::string_view help) {
+  return {UnitColumn(name, "ns", help), [](const RankWaits& r) { return KnownCell(r.waits.*kPart.*kValue); }};
+}
+template <StepPart StepWaits::*kPart>
+constexpr ColumnOf<RankWaits> PartColumn(std::string_view name) {
+  return {ShareColumn(name, "The same over what a step takes."),
+          [](const RankWaits& r) { return KnownCell(r.waits.Share(r.waits.*kPart)); }};
+}
+
+constexpr auto kWaitColumns = std::to_array<ColumnOf<RankWaits>>({
+    {TextColumn("rank", "Rank of the job; empty for all ranks together."),
+     [](const RankWaits& r) { return TextCell(r.rank); }},
+    {CountColumn("steps", "Optimizer's steps that no counters made longer."),
+     [](const RankWaits& r) { return Cell{r.waits.steps}; }},
+    TimeColumn<&StepWaits::wall, kMean>("wall_time_mean_ns", "A step by the clock; mean."),
+    TimeColumn<&StepWaits::wall, kP50>("wall_time_p50_ns", "A step by the clock; median."),
+    TimeColumn<&StepWaits::wall, kP95>("wall_time_p95_ns", "A step by the clock; 95 % of the steps stay below."),
+    TimeColumn<&StepWaits::gpu_busy, kMean>("gpu_busy_mean_ns", "Of a step: something ran on the GPU; mean."),
+    TimeColumn<&StepWaits::gpu_busy, kP50>("gpu_busy_p50_ns", "Of a step: something ran on the GPU; median."),
+    TimeColumn<&StepWaits::gpu_busy, kP95>("gpu_busy_p95_ns",
+                                           "Of a step: something ran on the GPU; 95 % of the steps stay below."),
+    PartColumn<&StepWaits::gpu_busy>("gpu_busy_share"),
+    TimeColumn<&StepWaits::data_wait, kMean>("data_wait_mean_ns",
+                                             "Of a step: the host waits for its data loader; mean."),
+    TimeColumn<&StepWaits::data_wait, kP50>("data_wait_p50_ns",
+                                            "Of a step: the host waits for its data loader; median."),
+    TimeColumn<&StepWaits::data_wait, kP95>(
+        "data_wait_p95_ns", "Of a step: the host waits for its data loader; 95 % of the steps stay below."),
+    PartColumn<&StepWaits::data_wait>("data_wait_share"),
+    TimeColumn<&StepWaits::gpu_wait, kMean>("gpu_wait_mean_ns",
+                                            "Of a step: the host waits for the GPU to have done its work; mean."),
+    TimeColumn<&StepWaits::gpu_wait, kP50>("gpu_wait_p50_ns",
+                                           "Of a step: the host waits for the GPU to have done its work; median."),
+    TimeColumn<&StepWaits::gpu_wait, kP95>(
+        "gpu_wait_p95_ns",
+        "Of a step: the host waits for the GPU to have done its work; 95 % of the steps stay below."),
+    PartColumn<&StepWaits::gpu_wait>("gpu_wait_share"),
+    TimeColumn<&StepWaits::own, kMean>("own_mean_ns",
+                                       "Of a step: the host does its own, Python and launching; mean."),
+    PartColumn<&StepWaits::own>("own_share"),
+    TimeColumn<&StepWaits::own, kP50>("own_p50_ns",
+                                      "Of a step: the host does its own, Python and launching; median."),
+    TimeColumn<&StepWaits::own, kP95>(
+        "own_p95_ns", "Of a step: the host does its own, Python and launching; 95 % of the steps stay below."),
+    TimeColumn<&StepWaits::launch_gaps, kMean>(
+        "launch_gap_mean_ns",
+        "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; mean."),
+    TimeColumn<&StepWaits::launch_gaps, kP50>(
+        "launch_gap_p50_ns",
+        "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; median."),
+    TimeColumn<&StepWaits::launch_gaps, kP95>(
+        "launch_gap_p95_ns",
+        "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; 95 % of "
+        "the steps stay below."),
+    PartColumn<&StepWaits::launch_gaps>("launch_gap_share"),
+    TimeColumn<&StepWaits::exposed_communication, kMean>(
+        "exposed_communication_mean_ns", "Of a step: only communication runs on the GPU; mean; of recordings."),
+    TimeColumn<&StepWaits::exposed_communication, kP50>(
+        "exposed_communication_p50_ns", "Of a step: only communication runs on the GPU; median; of recordings."),
+    TimeColumn<&StepWaits::exposed_communication, kP95>(
+        "exposed_communication_p95_ns",
+        "Of a step: only communication runs on the GPU; 95 % of the steps stay below; of recordings."),
+    PartColumn<&StepWaits::exposed_communication>("exposed_communication_share"),
+});
+
+constexpr std::string_view kNotWatched = "the trace does not say what its steps waited for";
+
+template <StepPart StepWaits::*kPart, std::optional<double> StepPart::*kValue>
+constexpr FactOf<StepWaits> WaitFact(std::string_view name, std::string_view help) {
+  return {UnitColumn(name, "ns", help), [](const StepWaits& waits) { return KnownCell(waits.*kPart.*kValue); },
+          kNotWatched};
+}
+
+constexpr auto kWaitFacts = std::to_array<FactOf<StepWaits>>({
+    WaitFact<&StepWaits::wall, kP50>("optimizer_step_wall_time_p50_ns", "An optimizer's step by the clock; median."),
+    WaitFact<&StepWaits::wall, kP95>("optimizer_step_wall_time_p95_ns",
+                                     "An optimizer's step by the clock; 95 % of the steps stay below."),
+    WaitFact<&StepWaits::gpu_busy, kMean>("optimizer_step_gpu_busy_ns", "Of it: something ran on the GPU; mean."),
+    WaitFact<&StepWaits::data_wait, kMean>("optimizer_step_data_wait_ns",
+                                           "Of it: the host waits for its data loader; mean."),
+    WaitFact<&StepWaits::gpu_wait, kMean>("optimizer_step_gpu_wait_ns", "Of it: the host waits for the GPU; mean."),
+});
+
+}  // namespace
+
+std::span<const FactOf<StepWaits>> WaitFacts() { return kWaitFacts; }
+
+double StepWaits::step_ns() const { return std::max(wall.mean_ns.value_or(0), gpu_busy.mean_ns.value_or(0)); }
+
+std::optional<double> StepWaits::Share(const StepPart& part) const {
+  const double all = step_ns();
+  if (!part.mean_ns || !(all > 0)) return std::nullopt;
+  return std::min(1.0, *part.mean_ns / all);
+}
+
+std::optional<double> StepWaits::idle_ns() const {
+  if (!gpu_busy.mean_ns || !wall.mean_ns) return std::nullopt;
+  return std::max(0.0, *wall.mean_ns - *gpu_busy.mean_ns);
+}
+
+std::optional<double> StepWaits::GainWithout(const StepPart& wait) const {
+  const std::optional<double> idle = idle_ns();
+  if (!wait.mean_ns || !idle) return std::nullopt;
+  return std::min(*wait.mean_ns, *idle);
+}
+
+StepWaits WaitsOf(const Run& run) {
+  StepTimes all;
+  for (const auto& [rank, times] : run.step_times) all.Merge(times);
+  return WaitsOfTimes(all);
+}
+
+std::string RankName(uint32_t rank) {
+  return std::to_string(std::min(rank, kMaxRanksKept)) + (rank >= kMaxRanksKept ? " and above" : "");
+}
+
+WaitTable FoldWaits(const Run& run) {
+  WaitTable table;
+  table.title = run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu;
+  table.source = run.key.source;
+  table.virtual_gpu = run.key.collector == kVirtualGpuCollector;
+  table.on_cpu = run.key.source == SourceKind::kEstimated && !table.virtual_gpu;
+  table.all = WaitsOf(run);
+  for (const auto& [rank, times] : run.step_times) {
+    table.ranks.push_back({RankName(rank), WaitsOfTimes(times)});
+  }
+  CompareRanks(&table);
+  return table;
+}
+
+RowSet RowsOf(const WaitTable& table) {
+  RowSet set{.size = 1 + (table.ranks.size() > 1 ? table.ranks.size() : 0), .columns = {}};
+  const auto row = [&table](size_t i) {
+    return i == 0 ? RankWaits{.rank = {}, .waits = table.all} : table.ranks[i - 1];
+  };
+  Append(std::span<const ColumnOf<RankWaits>>(kWaitColumns), row, &set);
+  return set;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,148 @@
+#include "cli/report/facts/waits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "absl/strings/str_join.h"
+#include "cli/format/testing/written.h"
+#include "cli/view/run_views.h"
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kMs = 1'000'000;
+
+struct Ms {
+  uint64_t wall, busy, data, gpu;
+};
+
+StepTimes TimesOf(Ms step, int steps = 20) {
+  StepTimes times;
+  for (int i = 0; i < steps; ++i) {
+    times.Add({.wall_ns = step.wall * kMs,
+               .data_wait_ns = step.data * kMs,
+               .gpu_wait_ns = step.gpu * kMs,
+               .gpu_busy_ns = step.busy * kMs,
+               .launch_gap_ns = {}});
+  }
+  return times;
+}
+
+cli::Run RunOf(const std::vector<Ms>& ranks) {
+  cli::Run run;
+  run.key.source = SourceKind::kMeasured;
+  run.key.gpu = "V100";
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    run.step_times[static_cast<uint32_t>(rank)] = TimesOf(ranks[rank]);
+  }
+  return run;
+}
+
+// On one line, wherever a terminal would break it.
+std::string Text(const WaitTable& table) { return testing::Written(WaitDocument({table}), "table", {.width = 1000}); }
+
+TEST(Waits, PartsOfAStepAndTheRest) {
+  const StepWaits waits = WaitsOf(RunOf({{.wall = 100, .busy = 31, .data = 55, .gpu = 20}}));
+  EXPECT_EQ(waits.steps, 20u);
+  EXPECT_EQ(*waits.wall.mean_ns, 100 * kMs);
+  EXPECT_NEAR(*waits.wall.p95_ns, 100 * kMs, kMs);
+  EXPECT_NEAR(*waits.Share(waits.gpu_busy), 0.31, 1e-9);
+  EXPECT_EQ(*waits.own.mean_ns, 25 * kMs);
+  EXPECT_NEAR(*waits.own.p50_ns, 25 * kMs, kMs);
+  // Of the 69 ms in which nothing runs, the loader explains 55.
+  EXPECT_NEAR(*waits.launch_gaps.p95_ns, 14 * kMs, kMs);
+  EXPECT_EQ(*waits.GainWithout(waits.data_wait), 55 * kMs);
+}
+
+TEST(Waits, WhatTheGpuWorksMeanwhileIsNoGain) {
+  const StepWaits waits = WaitsOf(RunOf({{.wall = 100, .busy = 90, .data = 0, .gpu = 60}}));
+  EXPECT_EQ(*waits.GainWithout(waits.gpu_wait), 10 * kMs);
+  // A virtual GPU that its host never waits for lags behind.
+  const StepWaits lags = WaitsOf(RunOf({{.wall = 50, .busy = 90, .data = 20, .gpu = 0}}));
+  EXPECT_EQ(lags.step_ns(), 90 * kMs);
+  EXPECT_EQ(*lags.idle_ns(), 0);
+  EXPECT_EQ(*lags.GainWithout(lags.data_wait), 0);
+}
+
+TEST(Waits, WhatNobodyWatchedIsUnknownAndNotNone) {
+  cli::Run run;
+  run.step_times[0].wall_ns.Add(5 * kMs);
+  const StepWaits waits = WaitsOf(run);
+  EXPECT_FALSE(waits.data_wait.mean_ns.has_value());
+  EXPECT_FALSE(waits.idle_ns().has_value());
+  EXPECT_FALSE(waits.own.mean_ns.has_value());
+  EXPECT_THAT(Text(FoldWaits(run)), HasSubstr("is not known"));
+  EXPECT_THAT(Text(FoldWaits(cli::Run{})), HasSubstr("No step has a time"));
+}
+
+// The quantile of what is left of each step, and not what is left of the quantiles.
+TEST(Waits, QuantilesAreOfSteps) {
+  cli::Run run;
+  for (int i = 0; i < 10; ++i) {
+    const uint64_t waited = i < 5 ? 80 : 10;
+    run.step_times[0].Add({.wall_ns = 100 * kMs,
+                           .data_wait_ns = waited * kMs,
+                           .gpu_wait_ns = 0,
+                           .gpu_busy_ns = 10 * kMs,
+                           .launch_gap_ns = {}});
+  }
+  const StepWaits waits = WaitsOf(run);
+  EXPECT_NEAR(*waits.own.p50_ns, 20 * kMs, kMs);
+  EXPECT_NEAR(*waits.own.p95_ns, 90 * kMs, kMs);
+  EXPECT_NEAR(*waits.launch_gaps.p50_ns, 10 * kMs, kMs);
+  EXPECT_NEAR(*waits.launch_gaps.p95_ns, 80 * kMs, kMs);
+  // The later steps of an older trace, which has no sums of what was left.
+  run.step_times[0].wall_ns.Add(100 * kMs);
+  EXPECT_FALSE(WaitsOf(run).own.p50_ns.has_value());
+  EXPECT_TRUE(WaitsOf(run).own.mean_ns.has_value());
+}
+
+TEST(Waits, TheSlowestRankIsNamed) {
+  const WaitTable table = FoldWaits(RunOf({{100, 50, 1, 0}, {140, 50, 1, 0}, {102, 50, 1, 0}}));
+  ASSERT_TRUE(table.slowest.has_value());
+  EXPECT_EQ(table.ranks[*table.slowest].rank, "1");
+  EXPECT_NEAR(table.spread, 0.4, 0.02);
+  EXPECT_FALSE(table.waits_most.has_value());
+  EXPECT_THAT(Text(table), HasSubstr("Rank 1 is the slowest"));
+}
+
+TEST(Waits, OfRanksThatWaitForEachOtherTheOneThatWaitsForDataIsNamed) {
+  const WaitTable table = FoldWaits(RunOf({{100, 50, 2, 0}, {100, 50, 2, 0}, {101, 50, 60, 0}, {100, 50, 3, 0}}));
+  EXPECT_FALSE(table.slowest.has_value());
+  ASSERT_TRUE(table.waits_most.has_value());
+  const std::string text = Text(table);
+  EXPECT_THAT(text, HasSubstr("Rank 2 waits longest for data: 60.0 ms a step, where others wait 2.00 ms"));
+  EXPECT_THAT(text, Not(HasSubstr("slowest")));
+}
+
+TEST(Waits, OneRankIsComparedWithNone) {
+  const WaitTable table = FoldWaits(RunOf({{100, 50, 40, 0}}));
+  EXPECT_FALSE(table.slowest.has_value());
+  EXPECT_FALSE(table.waits_most.has_value());
+  EXPECT_EQ(RowsOf(table).size, 1u);
+}
+
+TEST(Waits, AGpuThatLagsBehindItsHostIsSaid) {
+  EXPECT_THAT(Text(FoldWaits(RunOf({{.wall = 50, .busy = 90, .data = 0, .gpu = 0}}))),
+              HasSubstr("takes the 90.0 ms that the GPU is busy"));
+  EXPECT_THAT(Text(FoldWaits(RunOf({{.wall = 100, .busy = 31, .data = 0, .gpu = 0}}))),
+              HasSubstr("the GPU is busy for 31 % of it"));
+}
+
+TEST(Waits, TablesFitATerminal) {
+  std::vector<Ms> ranks(50, Ms{100, 50, 2, 0});
+  const WaitTable table = FoldWaits(RunOf(ranks));
+  const std::string parts = testing::Written(WaitDocument({table}), "table");
+  const std::string by_rank = testing::Written(RankDocument({table}), "table");
+  std::istringstream lines(parts + by_rank);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_THAT(by_rank, HasSubstr("(10 more: --rows 0)"));
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,40 @@
+// File: expect.h
+//
+// Makes the second estimate of an estimated run: what a GPU's counters and a stopwatch would show, by the calibrated
+// model of cli/model/expected.h, where the trace has the least that the datasheet allows.
+#ifndef RFINJECT_CLI_REPORT_KEYS_EXPECT_H_
+#define RFINJECT_CLI_REPORT_KEYS_EXPECT_H_
+
+#include <optional>
+#include <string_view>
+
+#include "cli/model/estimated_kernel.h"
+#include "cli/model/expected.h"
+#include "cli/profile/profile.h"
+#include "cli/report/keys/key_quantities.h"
+
+namespace rfinject::cli {
+
+// A launch of an estimated key; `sums` are those of all its launches, at least one. The key must outlive it.
+EstimatedKernel KernelOf(const LaunchKey& key, const Sums& sums);
+
+// The model of the GPU that the run was estimated for; nothing for a run of another kind, or a GPU that is in no
+// table.
+std::optional<ExpectedTimes> ModelOf(const Run& run, const Calibration& calibration);
+
+// Puts the key's expected time with its interval into kTime, kTimeLow and kTimeHigh, the DRAM bytes that the L2 cache
+// leaves of its compulsory ones into kDramBytes, and the least time for those into kIdealTime. All launches of an
+// estimated key are alike.
+void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantities& quantities);
+
+// The model of the GPU that a recording was made on, by its row in the table of GPUs; nothing for a run of another
+// kind, and for a GPU that is in no table.
+std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration);
+
+// Adds to `sums` what the key's operators usually take, where their work is known by shapes. An operator's work
+// stands at its main kernel; its other kernels have none, and their time belongs to it.
+void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_KEYS_EXPECT_H_

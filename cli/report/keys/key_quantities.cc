@@ -1,0 +1,183 @@
+#include "cli/report/keys/key_quantities.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "cli/model/operator.h"
+#include "gpus/chips.h"
+
+namespace rfinject::cli {
+namespace {
+
+bool IsFlop(Quantity quantity) { return quantity >= Quantity::kFlop && quantity < Quantity::kLegacyFlop; }
+Precision PrecisionOf(Quantity flop) {
+  return static_cast<Precision>(static_cast<size_t>(flop) - static_cast<size_t>(Quantity::kFlop));
+}
+
+bool WasSampled(const LaunchStats& stats, const std::string& metric) {
+  const auto found = stats.metrics.find(metric);
+  return found != stats.metrics.end() && found->second.n > 0;
+}
+
+// Two-sided 95 % quantiles of Student's t distribution for 1 to 30 degrees of freedom (Abramowitz and Stegun, table
+// 26.10); beyond, the normal distribution's is at most 4 % too small.
+constexpr std::array<double, 30> kStudent95 = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                               2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                               2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+
+// mean * launches. Where every launch was sampled this is the sum itself, to the last bit: a count of FLOP must not
+// pass through a division.
+double Scaled(const Stat& stat, uint64_t launches) {
+  if (stat.n == 0) return 0;
+  if (stat.n == launches) return static_cast<double>(stat.sum);
+  if (stat.sum % stat.n == 0) {
+    return static_cast<double>(static_cast<Uint128>(stat.sum / stat.n)) * static_cast<double>(launches);
+  }
+  return stat.mean() * static_cast<double>(launches);
+}
+
+}  // namespace
+
+double ErrorSquared(const Stat& stat, uint64_t launches) {
+  // Shares of a sum are as many equal numbers, but one sample.
+  const uint64_t independent = stat.independent();
+  if (independent < 2 || stat.n >= launches) return 0;
+  const double n = static_cast<double>(independent);
+  const double mean = stat.mean();
+  const double spread = static_cast<double>(stat.sum_squares) / static_cast<double>(stat.n) - mean * mean;
+  const double variance = std::max(0.0, spread) * n / (n - 1);  // of one sample
+  const double t = independent - 1 <= kStudent95.size() ? kStudent95[independent - 2] : 1.96;
+  const double half_width = static_cast<double>(launches) * t;
+  return half_width * half_width * variance / n;
+}
+
+Uncertainty SpreadOf(const Stat& stat, uint64_t launches) {
+  if (stat.n == 0 || launches == 0) return {};
+  // Shares of one sum err together, which a sum of variances does not say.
+  if (stat.n == 1 || stat.shared_sums > 0) return {.variance = 0, .satterthwaite = 0, .known = false};
+  if (stat.min == stat.max) return {};
+  const double n = static_cast<double>(stat.n);
+  const double mean = stat.mean();
+  const double spread = std::max(0.0, static_cast<double>(stat.sum_squares) / n - mean * mean) * n / (n - 1);
+  const double variance = static_cast<double>(launches) * static_cast<double>(launches) * spread / n;
+  return {.variance = variance, .satterthwaite = variance * variance / (n - 1)};
+}
+
+KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip, SourceKind source)
+    : samples_(source != SourceKind::kEstimated) {
+  const auto add = [&](std::string_view metric, Term term) {
+    const auto info = metrics.find(std::string(metric));
+    if (info != metrics.end()) term.weight *= info->second.scale;
+    terms_.try_emplace(std::string(metric), std::move(term));  // the first says best what the metric is
+  };
+  for (const QuantityMetric& metric : kQuantityMetrics) {
+    Term term{.quantity = metric.quantity, .weight = 1, .legacy_path = false, .better = {}};
+    for (const auto& pair : metric.better) {
+      if (!pair[0].empty()) term.better.push_back({std::string(pair[0]), std::string(pair[1])});
+    }
+    add(metric.name, std::move(term));
+  }
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    add(kMetricFlop[i],
+        {.quantity = FlopIn(static_cast<Precision>(i)), .weight = 1, .legacy_path = false, .better = {}});
+  }
+  const std::span<const FlopTerm> formula = FlopFormula(chip);
+  for (const FlopTerm& term : formula) {
+    if (term.sparse) continue;  // R011's business
+    add(term.metric, {.quantity = FlopIn(term.precision),
+                      .weight = term.flop_per_count,
+                      .legacy_path = term.legacy_path,
+                      .better = {}});
+  }
+  for (const auto& entry : metrics) {
+    const std::string& name = entry.first;
+    if (terms_.contains(name) ||
+        std::any_of(formula.begin(), formula.end(), [&](const FlopTerm& term) { return term.metric == name; })) {
+      continue;
+    }
+    const std::optional<FlopTerm> alternative = AlternativeTerm(chip, name);
+    if (!alternative) continue;
+    Term term{.quantity = FlopIn(alternative->precision),
+              .weight = alternative->flop_per_count,
+              .legacy_path = false,
+              .better = {}};
+    // The dense spelling of a tensor counter goes before the one that holds sparse work too.
+    for (const FlopTerm& own : formula) {
+      if (own.precision == alternative->precision && IsTensor(own.precision)) {
+        term.better.push_back({std::string(own.metric)});
+      }
+    }
+    // A scalar counter's packed spelling stands for the plain one of the same instruction.
+    if (const std::string_view plain = PlainSpelling(name); !plain.empty())
+      term.better.push_back({std::string(plain)});
+    add(name, std::move(term));
+  }
+}
+
+bool KeyReader::Counts(const Term& term, const LaunchStats& stats) {
+  return std::none_of(term.better.begin(), term.better.end(), [&](const std::vector<std::string>& list) {
+    return std::all_of(list.begin(), list.end(),
+                       [&](const std::string& metric) { return WasSampled(stats, metric); });
+  });
+}
+
+KeyQuantities ReadSampled(const KeyReader& reader, const SampledRun& sampled, const LaunchStats& stats) {
+  KeyQuantities quantities = reader.Read(stats);
+  // Whether the steps are enough is asked of the whole row; but a single step says nothing of how a key scatters.
+  if (sampled.has(Sampled::kTime)) {
+    quantities.sums[Quantity::kTime] *= sampled.Ordinary(Sampled::kTime, stats);
+    quantities.time_spread_known = sampled.StepsOf(Sampled::kTime, stats) > 1;
+  }
+  if (sampled.has(Sampled::kBytes)) {
+    quantities.sums[Quantity::kDramBytes] *= sampled.Ordinary(Sampled::kBytes, stats);
+    quantities.bytes_spread_known = sampled.StepsOf(Sampled::kBytes, stats) > 1;
+  }
+  return quantities;
+}
+
+KeyQuantities KeyReader::Read(const LaunchStats& stats) const {
+  KeyQuantities result;
+  Sums& sums = result.sums;
+  sums.launches = stats.launches;
+  bool first_bytes = true;
+  for (const auto& [name, stat] : stats.metrics) {
+    if (stat.n == 0) continue;
+    const auto found = terms_.find(name);
+    if (found == terms_.end() || !Counts(found->second, stats)) continue;
+    const Term& term = found->second;
+    const double weight = term.weight;
+    const uint64_t launches = samples_ ? stats.launches : stat.n;
+    const double value = weight * Scaled(stat, launches);
+    sums[term.quantity] += value;
+    if (term.quantity == Quantity::kTime) {
+      result.has_time = true;
+      result.least_launch_ns = weight * static_cast<double>(stat.min);
+      result.time_uncertainty.Add(SpreadOf(stat, launches).Times(weight));
+      result.time_error_squared += weight * weight * ErrorSquared(stat, launches);
+      result.time_spread_known = stat.independent() > 1 || stat.n >= launches;
+    } else if (term.quantity == Quantity::kDramBytes) {
+      result.has_bytes = true;
+      result.shared = result.shared || stat.shared_sums > 0;
+      result.bytes_uncertainty.AddDependent(SpreadOf(stat, launches).Times(weight));
+      const double error = std::sqrt(result.bytes_error_squared) + weight * std::sqrt(ErrorSquared(stat, launches));
+      result.bytes_error_squared = error * error;
+      const bool known = stat.independent() > 1 || stat.n >= launches;
+      result.bytes_spread_known = known && (result.bytes_spread_known || first_bytes);
+      first_bytes = false;
+    } else if (IsFlop(term.quantity)) {
+      const Precision precision = PrecisionOf(term.quantity);
+      if (term.legacy_path) sums[LegacyFlopIn(precision)] += value;
+      result.has_flop = true;
+      result.shared = result.shared || stat.shared_sums > 0;
+      result.flop_uncertainty.Add(SpreadOf(stat, launches).Times(weight));
+      (IsTensor(precision) ? result.has_tensor_flop : result.has_scalar_flop) = true;
+    }
+  }
+  return result;
+}
+
+}  // namespace rfinject::cli
