@@ -47,8 +47,10 @@ class GpuProbe(unittest.TestCase):
         rows = self.answers()
         listed = {int(line.split()[0]) for line in run("--list").stdout.splitlines()}
         self.assertEqual(set(rows), listed)
-        for number in (1, 2, 3, 6, 7, 8, 9, 11, 12, 15, 19, 31, 32, 33, 34, 41, 51, 52, 53):
+        for number in (1, 2, 3, 6, 7, 8, 9, 11, 15, 19, 31, 32, 33, 34, 41, 51, 52, 53):
             self.assertEqual(rows[number]["verdict"], "yes", rows[number])
+        # As on an H100 (probe/session.txt of its recording): other metrics need a session that is enabled anew.
+        self.assertEqual(rows[12]["verdict"], "no", rows[12])
         for number in (4, 5, 10, 42):
             self.assertEqual(rows[number]["verdict"], "seen", rows[number])
         for number in (13, 14, 16, 17, 18, 20, 43):

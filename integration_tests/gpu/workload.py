@@ -51,7 +51,7 @@ class Simulator:
         pass
 
     Kernel._fields_ = [("name", ctypes.c_char_p), ("ns", ctypes.c_uint64), ("metrics", ctypes.POINTER(Metric)),
-                       ("metric_count", ctypes.c_size_t)]
+                       ("metric_count", ctypes.c_size_t), ("waits_for", ctypes.c_void_p)]
 
     def __init__(self, folder):
         self.cuda = ctypes.CDLL(os.path.join(folder, "driver", "libcuda.so.1"))

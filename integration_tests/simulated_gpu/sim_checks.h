@@ -7,15 +7,42 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_costs.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
 namespace sim {
+
+// A call lasts as long as it costs. Declared before a lock, so that nobody waits for one meanwhile.
+class Charged {
+ public:
+  explicit Charged(std::string_view function) : function_(function), start_(sim_now()) { Add(function); }
+  ~Charged() {
+    if (ns_ == 0) return;
+    sim_hold_until(start_ + ns_);
+    sim_wait_until(start_ + ns_);
+  }
+  Charged(const Charged&) = delete;
+  Charged& operator=(const Charged&) = delete;
+
+  void Add(std::string_view what) { ns_ += sim_costs() != 0 ? CostOf(what).ns : 0; }
+  // What each of so many, ranges or samples, adds to the function's cost.
+  void Each(uint64_t units) { Each(function_, units); }
+  void Each(std::string_view what, uint64_t units) { ns_ += sim_costs() != 0 ? units * CostOf(what).each_ns : 0; }
+  // When the call will have ended.
+  uint64_t end() const { return std::max(start_ + ns_, sim_now()); }
+
+ private:
+  const std::string_view function_;
+  const uint64_t start_;
+  uint64_t ns_ = 0;
+};
 
 // Notes a breach of the headers' demands, by which a test fails.
 inline void Violation(const char* function, const char* what) {
@@ -51,9 +78,10 @@ inline double ValueOf(const std::vector<const SimKernel*>& kernels, std::string_
 
 }  // namespace sim
 
-// The failure that a test has asked for.
-#define SIM_ENTER(name) \
-  if (int code = sim_take_failure(name); code != 0) return static_cast<CUptiResult>(code)
+// The failure that a test has asked for; else what the call costs, to which `charged` may add.
+#define SIM_ENTER(name)                                                                    \
+  if (int code = sim_take_failure(name); code != 0) return static_cast<CUptiResult>(code); \
+  [[maybe_unused]] sim::Charged charged(name)
 #define SIM_CHECK(name, condition, code) \
   if (!(condition)) {                    \
     sim::Violation(name, #condition);    \

@@ -14,8 +14,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "integration_tests/simulated_gpu/simulator.h"
@@ -52,7 +54,7 @@ const void* NewNode(const void* graph, const SimNode& node, const void* original
 }
 
 void Capture(const SimLaunch& launch) {
-  if (g_capture == nullptr || (launch.kernel == nullptr && launch.transfer_ns == 0)) return;
+  if (g_capture == nullptr || launch.graph != nullptr) return;
   SimNode node = {launch.kernel, launch.transfer_ns, nullptr, {}, {}};
   memcpy(node.grid, launch.grid, sizeof node.grid);
   memcpy(node.block, launch.block, sizeof node.block);
@@ -67,16 +69,25 @@ constexpr int kDevices = 2;
 CUctx_st g_primary[kDevices] = {{0, true}, {1, true}};
 thread_local std::vector<CUcontext> t_stack;  // below the current one
 
-CUresult Launch(SimLaunch launch, const char* function) {
+// A call of `function`, which then waits, if it does.
+CUresult Launch(SimLaunch launch, const char* function, const std::function<void()>& wait = nullptr) {
   if (t_context == nullptr || !t_context->alive) return CUDA_ERROR_INVALID_CONTEXT;
   launch.context = t_context;
   launch.function_name = function;
   uint64_t data = 0;
   sim_call_enter(&launch, &data);
   const CUresult result = static_cast<CUresult>(sim_take_failure(function));
-  if (result == CUDA_SUCCESS) g_captured ? Capture(launch) : sim_call_run(&launch);
+  const bool works = launch.kernel != nullptr || launch.graph != nullptr || launch.transfer_ns != 0;
+  if (result == CUDA_SUCCESS && works) g_captured ? Capture(launch) : sim_call_run(&launch);
+  if (result == CUDA_SUCCESS && wait) wait();
   sim_call_exit(&launch, &data, result);
   return result;
+}
+
+thread_local const SimKernel* t_launch_as = nullptr;
+const SimKernel* KernelOf(CUfunction function) {
+  const SimKernel* instead = std::exchange(t_launch_as, nullptr);
+  return instead != nullptr ? instead : reinterpret_cast<const SimKernel*>(function);
 }
 
 int IsCurrent(CUcontext context) { return t_context == context; }
@@ -87,6 +98,8 @@ constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf};
 }  // namespace
 
 extern "C" {
+
+void sim_launch_as(const SimKernel* kernel) { t_launch_as = kernel; }
 
 CUresult CUDAAPI cuInit(unsigned int) {
   static bool initialised = false;
@@ -189,7 +202,9 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
   }
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize;
-  if (t_context != nullptr && t_context->alive) return Launch(launch, "cuCtxSynchronize");
+  if (t_context != nullptr && t_context->alive) {
+    return Launch(launch, "cuCtxSynchronize", [] { sim_wait_until(sim_idle_at(t_context)); });
+  }
   return static_cast<CUresult>(sim_take_failure("cuCtxSynchronize"));
 }
 CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
@@ -197,7 +212,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize;
   launch.params = &params;
-  return Launch(launch, "cuStreamSynchronize");
+  return Launch(launch, "cuStreamSynchronize", [stream] { sim_wait_until(sim_stream_idle_at(t_context, stream)); });
 }
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
   *context = t_context = new CUctx_st{device, true};
@@ -272,7 +287,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, 
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
   launch.params = &params;
-  launch.kernel = reinterpret_cast<const SimKernel*>(f);
+  launch.kernel = KernelOf(f);
   launch.stream = stream;
   uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
   memcpy(launch.grid, grid, sizeof grid);
@@ -286,7 +301,7 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, vo
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx;
   launch.params = &params;
-  launch.kernel = reinterpret_cast<const SimKernel*>(f);
+  launch.kernel = KernelOf(f);
   launch.stream = config->hStream;
   uint32_t grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
   uint32_t block[3] = {config->blockDimX, config->blockDimY, config->blockDimZ};

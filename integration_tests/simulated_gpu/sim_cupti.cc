@@ -1,29 +1,26 @@
 // File: sim_cupti.cc
 //
-// libcupti.so of the simulated GPU. Callbacks, activity records and the range profiler work on what the simulated
-// driver launches; planning is the real CUPTI's (SIM_REAL_CUPTI names its folder), so that groups and passes are the
-// real ones; evaluation answers from the kernels' known metrics. Each call is checked as the headers demand: size of
-// the structure, NULL where NULL must be, and order.
+// libcupti.so of the simulated GPU. Callbacks, activity records (here), ranges (sim_cupti_range.cc) and samples
+// (sim_cupti_pm.cc) work on what the simulated driver launches; planning is the real CUPTI's (SIM_REAL_CUPTI names
+// its folder), so that groups and passes are the real ones; evaluation answers from the kernels' known metrics. Each
+// call is checked as the headers demand: size of the structure, NULL where NULL must be, and order.
 #include <cupti.h>
 #include <cupti_activity.h>
-#include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
-#include <cupti_range_profiler.h>
 #include <cupti_target.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <map>
+#include <deque>
 #include <mutex>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "integration_tests/simulated_gpu/sim_checks.h"
 #include "integration_tests/simulated_gpu/sim_cupti_graphs.h"
-#include "integration_tests/simulated_gpu/sim_cupti_pm.h"
+#include "integration_tests/simulated_gpu/sim_cupti_parts.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
@@ -31,28 +28,17 @@
 #define SIM_CUPTI_API_VERSION 130001
 #endif
 
-using SimRange = sim::LegacyRange;
-
-struct CUpti_RangeProfiler_Object {
-  CUcontext context;
-  bool configured, running, enabled, decoded;
-  size_t max_ranges;
-  uint8_t* image;
-  size_t image_size;
-  CUpti_ProfilerRange mode;
-  std::vector<SimRange*> ranges;
-  SimRange* open;  // of user ranges
-  size_t dropped;
-};
-
 namespace {
 
-[[maybe_unused]] constexpr uint64_t kImageMagic = 0x53494D5F494D4147u;
-struct ImageHeader {
-  uint64_t magic;
-  uint64_t max_ranges;
-  uint64_t ranges;
-  uint64_t filled;
+// A record that CUPTI keeps until its kernel has ended and the tool's buffer is wanted.
+struct Pending {
+  SimLaunch launch;
+  SimNode node;
+  SimSpan span;
+};
+// Two moments of the tool's clock (cuptiActivityRegisterTimestampCallback) give the line to it from ours.
+struct Moment {
+  uint64_t ours, theirs;
 };
 
 struct World {
@@ -67,26 +53,24 @@ struct World {
   uint8_t* buffer = nullptr;
   size_t buffer_size = 0, buffer_used = 0;
   bool profiler_initialised = false;
-  bool session_known_unsupported = false;
-  std::vector<CUpti_RangeProfiler_Object*> sessions;
+  std::deque<Pending> pending;
+  std::mutex stamp_mutex;
+  CUpti_TimestampCallbackFunc stamp = nullptr;
+  Moment stamped = {};
 };
 World& W() {
   static World* world = new World;
   return *world;
 }
 
+constexpr size_t kRecordSize = sizeof(CUpti_ActivityKernel10);  // the longest
+constexpr size_t kManyRecords = 1000;                           // that CUPTI keeps before it hands a full buffer back
+
 thread_local bool t_destroying = false;  // inside the callback of a context that goes
 
 #define SIM_PARAMS(name, type) \
   SIM_ENTER(name);             \
   SIM_CHECK_PARAMS(name, type)
-
-CUpti_RangeProfiler_Object* SessionOf(CUcontext context) {
-  for (auto* session : W().sessions) {
-    if (session->context == context && session->enabled) return session;
-  }
-  return nullptr;
-}
 
 void Callback(const SimLaunch* launch, CUpti_ApiCallbackSite site, uint64_t* correlation_data,
               const CUresult* result) {
@@ -122,70 +106,67 @@ void HandBack() {  // mutex held
   W().mutex.lock();
 }
 
-// Returns where the next record goes; null when there is no room. The mutex is held.
-uint8_t* NextRecord(std::unique_lock<std::mutex>& lock) {
-  if (W().buffer != nullptr && W().buffer_used + sizeof(CUpti_ActivityKernel10) > W().buffer_size) HandBack();
-  if (W().buffer == nullptr) {
-    size_t records = 0;
-    uint8_t* buffer = nullptr;
-    size_t size = 0;
-    lock.unlock();
-    W().request(&buffer, &size, &records);
-    lock.lock();
-    if (buffer == nullptr) return nullptr;
-    if (std::any_of(buffer, buffer + size, [](uint8_t byte) { return byte != 0; })) {
-      sim::Violation("buffer request", "the buffer is not zeroed although the attribute says so");
-    }
-    W().buffer = buffer;
-    W().buffer_size = size;
-    W().buffer_used = 0;
+// Whether there is a buffer with room for a record; the tool is asked for one if need be. The mutex is held.
+bool HaveRoom(std::unique_lock<std::mutex>& lock) {
+  if (W().buffer != nullptr && W().buffer_used + kRecordSize > W().buffer_size) HandBack();
+  if (W().buffer != nullptr) return true;
+  size_t records = 0;
+  uint8_t* buffer = nullptr;
+  size_t size = 0;
+  lock.unlock();
+  W().request(&buffer, &size, &records);
+  lock.lock();
+  if (buffer == nullptr) return false;
+  if (std::any_of(buffer, buffer + size, [](uint8_t byte) { return byte != 0; })) {
+    sim::Violation("buffer request", "the buffer is not zeroed although the attribute says so");
   }
-  return W().buffer + std::exchange(W().buffer_used, W().buffer_used + sizeof(CUpti_ActivityKernel10));
+  W().buffer = buffer;
+  W().buffer_size = size;
+  W().buffer_used = 0;
+  return true;
 }
 
-void Record(const SimLaunch* launch, const SimNode& node, uint64_t start) {
+// Writes the records of what has ended into the tool's buffers. If `forced`, also of what has begun, which then has
+// no end and is lost. The mutex is held.
+void Drain(std::unique_lock<std::mutex>& lock, bool forced) {
+  const uint64_t now = sim_now();
+  std::deque<Pending> ended;
+  for (Pending one : std::exchange(W().pending, {})) {
+    const bool running = one.span.start <= now && one.span.end > now;
+    if (forced && running) one.span.end = 0;
+    (one.span.end <= now ? ended : W().pending).push_back(one);
+  }
+  for (const Pending& one : ended) {
+    const SimSpan span = {SimStamp(one.span.start), one.span.end == 0 ? 0 : SimStamp(one.span.end)};
+    if (!HaveRoom(lock)) continue;
+    sim::WriteRecord(one.launch, one.node, span, W().buffer + W().buffer_used);
+    W().buffer_used += kRecordSize;
+  }
+}
+
+void Record(const SimLaunch* launch, const SimNode& node, SimSpan span) {
   std::unique_lock lock(W().mutex);
   const bool copies = W().kinds.count(CUPTI_ACTIVITY_KIND_MEMCPY) != 0;
   if (node.transfer_ns != 0 ? !copies : !W().kernels_enabled || node.kernel == nullptr) return;
-  if (uint8_t* const at = NextRecord(lock)) sim::WriteRecord(*launch, node, start, at);
+  W().pending.push_back({*launch, node, span});
+  // The tool is asked for a buffer by the first launch, and gets one back when it is full.
+  HaveRoom(lock);
+  if (W().pending.size() > kManyRecords) Drain(lock, false);
 }
 
 void OnEnter(const SimLaunch* launch, uint64_t* data) { Callback(launch, CUPTI_API_ENTER, data, nullptr); }
 void OnExit(const SimLaunch* launch, uint64_t* data, const CUresult* result) {
   Callback(launch, CUPTI_API_EXIT, data, result);
 }
-void OnRun(const SimLaunch* launch) {
-  {
-    std::lock_guard lock(W().mutex);
-    CUpti_RangeProfiler_Object* session = SessionOf(launch->context);
-    if (session != nullptr && session->running && session->mode == CUPTI_UserRange) {
-      // What is launched outside of all ranges is counted in none.
-      if (session->open != nullptr) {
-        if (launch->kernel != nullptr) session->open->kernels.push_back(launch->kernel);
-        for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
-          const SimKernel* kernel = launch->graph->nodes[i].kernel;
-          if (kernel != nullptr) session->open->kernels.push_back(kernel);
-        }
-      }
-    } else if (session != nullptr && session->running && launch->kernel != nullptr) {
-      if (session->ranges.size() < session->max_ranges) {
-        session->ranges.push_back(new SimRange{std::to_string(session->ranges.size()), {launch->kernel}});
-      } else {
-        ++session->dropped;
-      }
-    }
-  }
+SimSlow OnBegin(const SimLaunch* launch) { return SimRangeBegin(*launch); }
+void OnRun(const SimLaunch* launch, const SimSpan* spans) {
   sim::LegacyRun(launch);
-  uint64_t start = sim_clock();
   if (launch->graph == nullptr) {
-    Record(launch, sim::NodeOf(*launch), start);
-    return SimPmOnRun(launch->kernel);
+    Record(launch, sim::NodeOf(*launch), *spans);
+  } else {
+    for (const SimNode& node : sim::Recorded(*launch->graph)) Record(launch, node, *spans++);
   }
-  for (const SimNode& node : sim::Recorded(*launch->graph)) {
-    Record(launch, node, start);
-    start += node.kernel != nullptr ? node.kernel->ns : node.transfer_ns;
-    if (node.kernel != nullptr) SimPmOnRun(node.kernel);
-  }
+  SimRangeRun(*launch);
 }
 void OnNode(const SimNodeEvent* event) {
   CUpti_GraphData graph;
@@ -208,19 +189,11 @@ void OnContextDestroy(CUcontext context) {
     W().callback(W().user, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
     t_destroying = false;
   }
-  if (SessionOf(context) != nullptr) sim::Violation("cuCtxDestroy", "a range profiler session is still enabled");
+  if (SimRangeSession(context)) sim::Violation("cuCtxDestroy", "a range profiler session is still enabled");
   if (sim::LegacySession(context)) sim::Violation("cuCtxDestroy", "a session of the legacy profiler is still open");
 }
 
-const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy, &OnNode};
-
-#ifndef SIM_CUPTI_LEGACY
-const SimRange* RangeOf(const uint8_t* image, size_t index) {
-  const SimRange* range = nullptr;
-  memcpy(static_cast<void*>(&range), image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
-  return range;
-}
-#endif
+const SimHooks kHooks = {&OnEnter, &OnBegin, &OnRun, &OnExit, &OnContextDestroy, &OnNode};
 
 }  // namespace
 
@@ -230,11 +203,16 @@ bool sim::KernelRecordsOn() {
   return W().kernels_enabled;
 }
 bool SimProfilerIsInitialised() { return W().profiler_initialised; }
-bool SimRangeSessionIsEnabled() {
-  for (auto* session : W().sessions) {
-    if (session->enabled) return true;
-  }
-  return false;
+bool SimIsDestroying() { return t_destroying; }
+void SimHookIn() { sim_set_hooks(&kHooks); }
+uint64_t SimStamp(uint64_t ns) {
+  std::lock_guard lock(W().stamp_mutex);
+  if (W().stamp == nullptr) return ns;
+  const Moment first = W().stamped, now = {sim_now(), W().stamp()};
+  if (now.ours == first.ours) return now.theirs;
+  const double rate = static_cast<double>(now.theirs - first.theirs) / static_cast<double>(now.ours - first.ours);
+  const double since = static_cast<double>(static_cast<int64_t>(ns - first.ours));
+  return first.theirs + static_cast<uint64_t>(static_cast<int64_t>(rate * since));
 }
 
 extern "C" {
@@ -252,7 +230,7 @@ CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_Ca
   W().callback = callback;
   W().user = user;
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&W());
-  sim_set_hooks(&kHooks);
+  SimHookIn();
   sim_set_callback(reinterpret_cast<void*>(callback));
   return CUPTI_SUCCESS;
 }
@@ -320,10 +298,9 @@ CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
             kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_MEMCPY ||
                 kind == CUPTI_ACTIVITY_KIND_MEMSET,
             CUPTI_ERROR_INVALID_KIND);
-  for (auto* session : W().sessions) {
-    SIM_CHECK("cuptiActivityEnable", !session->running, CUPTI_ERROR_NOT_COMPATIBLE);
-  }
+  SIM_CHECK("cuptiActivityEnable", !SimRangeIsRunning(), CUPTI_ERROR_NOT_COMPATIBLE);
   SIM_CHECK("cuptiActivityEnable", !sim::LegacyEnabled(), CUPTI_ERROR_NOT_COMPATIBLE);
+  SimHookIn();  // records need no subscriber
   W().kinds.insert(kind);
   W().kernels_enabled = W().kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
   return CUPTI_SUCCESS;
@@ -335,18 +312,33 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   W().kernels_enabled = W().kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t) {
+CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
   SIM_ENTER("cuptiActivityFlushAll");
   std::unique_lock lock(W().mutex);
+  Drain(lock, (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
+  charged.Each(W().buffer_used / kRecordSize);
   HandBack();
-  lock.release();
-  W().mutex.unlock();
+  return CUPTI_SUCCESS;
+}
+// As torch.profiler does: times are then ticks of the processor's counter (pm/sessions_and_sampling.txt, E).
+CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
+  SIM_ENTER("cuptiActivityRegisterTimestampCallback");
+  SIM_CHECK("cuptiActivityRegisterTimestampCallback", callback != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
+  std::lock_guard lock(W().stamp_mutex);
+  W().stamped = {sim_now(), callback()};
+  W().stamp = callback;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp) {
+  SIM_ENTER("cuptiGetTimestamp");
+  SIM_CHECK("cuptiGetTimestamp", timestamp != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
+  *timestamp = SimStamp(sim_now());
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
   SIM_ENTER("cuptiActivityGetNextRecord");
-  uint8_t* next = *record == nullptr ? buffer : reinterpret_cast<uint8_t*>(*record) + sizeof(CUpti_ActivityKernel10);
-  if (next + sizeof(CUpti_ActivityKernel10) > buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  uint8_t* next = *record == nullptr ? buffer : reinterpret_cast<uint8_t*>(*record) + kRecordSize;
+  if (next + kRecordSize > buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
   *record = reinterpret_cast<CUpti_Activity*>(next);
   return CUPTI_SUCCESS;
 }
@@ -358,6 +350,7 @@ CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size
 
 CUptiResult CUPTIAPI cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params* params) {
   SIM_PARAMS("cuptiProfilerInitialize", CUpti_Profiler_Initialize_Params);
+  if (!W().profiler_initialised) charged.Add("cuptiProfilerInitialize, first");
   W().profiler_initialised = true;
   return CUPTI_SUCCESS;
 }
@@ -369,192 +362,16 @@ CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* par
 CUptiResult CUPTIAPI cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params* params) {
   SIM_PARAMS("cuptiProfilerGetCounterAvailability", CUpti_Profiler_GetCounterAvailability_Params);
   SIM_CHECK("cuptiProfilerGetCounterAvailability", W().profiler_initialised, CUPTI_ERROR_NOT_INITIALIZED);
-  SIM_CHECK("cuptiProfilerGetCounterAvailability",
-            SessionOf(params->ctx) == nullptr && !sim::LegacySession(params->ctx), CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("cuptiProfilerGetCounterAvailability", !SimRangeSession(params->ctx) && !sim::LegacySession(params->ctx),
+            CUPTI_ERROR_INVALID_OPERATION);
   if (params->pCounterAvailabilityImage == nullptr) {
     params->counterAvailabilityImageSize = 64;
   } else {
     SIM_CHECK("cuptiProfilerGetCounterAvailability", params->counterAvailabilityImageSize >= 64,
               CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
     memset(params->pCounterAvailabilityImage, 0, 64);
+    charged.Add("cuptiProfilerGetCounterAvailability, image");
   }
   return CUPTI_SUCCESS;
 }
-
-#ifndef SIM_CUPTI_LEGACY  // CUPTI before 12.6 has none of what follows
-CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
-  SIM_PARAMS("cuptiProfilerHostEvaluateToGpuValues", CUpti_Profiler_Host_EvaluateToGpuValues_Params);
-  if (SimPmOwns(params->pCounterDataImage, params->counterDataImageSize)) return SimPmEvaluate(params);
-  SIM_CHECK("Evaluate", params->counterDataImageSize >= sizeof(ImageHeader), CUPTI_ERROR_INVALID_PARAMETER);
-  ImageHeader header;
-  memcpy(&header, params->pCounterDataImage, sizeof header);
-  SIM_CHECK("Evaluate", header.magic == kImageMagic, CUPTI_ERROR_INVALID_PARAMETER);
-  SIM_CHECK("Evaluate", params->rangeIndex < header.filled, CUPTI_ERROR_INVALID_PARAMETER);
-  const SimRange* range = RangeOf(params->pCounterDataImage, params->rangeIndex);
-  for (size_t i = 0; i < params->numMetrics; ++i) {
-    params->pMetricValues[i] = sim::ValueOf(range->kernels, params->ppMetricNames[i]);
-  }
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerEnable", CUpti_RangeProfiler_Enable_Params);
-  SIM_CHECK("cuptiRangeProfilerEnable", W().profiler_initialised, CUPTI_ERROR_NOT_INITIALIZED);
-  SIM_CHECK("cuptiRangeProfilerEnable", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
-  SIM_CHECK("cuptiRangeProfilerEnable", sim_is_current(params->ctx), CUPTI_ERROR_INVALID_CONTEXT);
-  SIM_CHECK("cuptiRangeProfilerEnable", !W().kernels_enabled, CUPTI_ERROR_NOT_COMPATIBLE);
-  SIM_CHECK("cuptiRangeProfilerEnable", !SimPmIsEnabled(), CUPTI_ERROR_INVALID_OPERATION);
-  sim_set_hooks(&kHooks);  // a session needs no subscriber
-  auto* session = new CUpti_RangeProfiler_Object{};
-  session->context = params->ctx;
-  session->enabled = true;
-  std::lock_guard lock(W().mutex);
-  W().sessions.push_back(session);
-  params->pRangeProfilerObject = session;
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params* params) {
-  // The real one gives the device back even when it complains.
-  if (params != nullptr && params->pRangeProfilerObject != nullptr) params->pRangeProfilerObject->enabled = false;
-  SIM_PARAMS("cuptiRangeProfilerDisable", CUpti_RangeProfiler_Disable_Params);
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerGetCounterDataSize", CUpti_RangeProfiler_GetCounterDataSize_Params);
-  SIM_CHECK("GetCounterDataSize", params->pRangeProfilerObject->enabled, CUPTI_ERROR_INVALID_OPERATION);
-  SIM_CHECK("GetCounterDataSize", params->maxNumRangeTreeNodes >= params->maxNumOfRanges,
-            CUPTI_ERROR_INVALID_PARAMETER);
-  SIM_CHECK("GetCounterDataSize", params->numMetrics > 0, CUPTI_ERROR_INVALID_PARAMETER);
-  params->pRangeProfilerObject->max_ranges = params->maxNumOfRanges;
-  params->counterDataSize = sizeof(ImageHeader) + params->maxNumOfRanges * sizeof(SimRange*);
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI
-cuptiRangeProfilerCounterDataImageInitialize(CUpti_RangeProfiler_CounterDataImage_Initialize_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerCounterDataImageInitialize", CUpti_RangeProfiler_CounterDataImage_Initialize_Params);
-  ImageHeader header = {kImageMagic, params->pRangeProfilerObject->max_ranges, 0, 0};
-  SIM_CHECK("CounterDataImageInitialize",
-            params->counterDataSize == sizeof header + header.max_ranges * sizeof(SimRange*),
-            CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
-  memcpy(params->pCounterData, &header, sizeof header);
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerSetConfig", CUpti_RangeProfiler_SetConfig_Params);
-  auto* session = params->pRangeProfilerObject;
-  SIM_CHECK("SetConfig", session->enabled && !session->running, CUPTI_ERROR_INVALID_OPERATION);
-  SIM_CHECK("SetConfig", params->configSize > 0 && params->pConfig != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  SIM_CHECK("SetConfig", params->range == CUPTI_AutoRange || params->range == CUPTI_UserRange,
-            CUPTI_ERROR_INVALID_PARAMETER);
-  // Replaying kernels is for automatic ranges, and would run the program's kernels again.
-  SIM_CHECK("SetConfig", params->replayMode == CUPTI_UserReplay, CUPTI_ERROR_INVALID_OPERATION);
-  session->mode = params->range;
-  SIM_CHECK("SetConfig", params->numNestingLevels == 1, CUPTI_ERROR_INVALID_PARAMETER);
-  CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
-  passes.configImageSize = params->configSize;
-  passes.pConfigImage = const_cast<uint8_t*>(params->pConfig);
-  if (SimPassesOf(&passes) != CUPTI_SUCCESS || passes.numOfPasses != 1) {
-    sim::Violation("SetConfig", "the configuration needs more than one pass");
-  }
-  session->image = params->pCounterDataImage;
-  session->image_size = params->counterDataImageSize;
-  session->max_ranges = params->maxRangesPerPass;
-  session->configured = true;
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerStart", CUpti_RangeProfiler_Start_Params);
-  auto* session = params->pRangeProfilerObject;
-  SIM_CHECK("Start", sim_is_current(session->context), CUPTI_ERROR_INVALID_CONTEXT);
-  SIM_CHECK("Start", session->enabled && session->configured && !session->running, CUPTI_ERROR_INVALID_OPERATION);
-  std::lock_guard lock(W().mutex);
-  session->ranges.clear();
-  session->open = nullptr;
-  session->dropped = 0;
-  session->running = true;
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
-  if (params != nullptr && params->pRangeProfilerObject != nullptr) {
-    std::lock_guard lock(W().mutex);
-    if (!params->pRangeProfilerObject->running) sim::Violation("Stop", "nothing was started");
-    if (params->pRangeProfilerObject->open != nullptr) sim::Violation("Stop", "a range is open");
-    if (!sim_is_current(params->pRangeProfilerObject->context) && !t_destroying)
-      sim::Violation("Stop", "another context is current");
-    params->pRangeProfilerObject->running = false;
-  }
-  SIM_PARAMS("cuptiRangeProfilerStop", CUpti_RangeProfiler_Stop_Params);
-  params->isAllPassSubmitted = 1;
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerPushRange", CUpti_RangeProfiler_PushRange_Params);
-  auto* session = params->pRangeProfilerObject;
-  std::lock_guard lock(W().mutex);
-  SIM_CHECK("PushRange", session->enabled && session->running && session->mode == CUPTI_UserRange,
-            CUPTI_ERROR_INVALID_OPERATION);
-  SIM_CHECK("PushRange", sim_is_current(session->context), CUPTI_ERROR_INVALID_CONTEXT);
-  SIM_CHECK("PushRange", session->open == nullptr, CUPTI_ERROR_INVALID_OPERATION);  // one nesting level
-  SIM_CHECK("PushRange", params->pRangeName != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  for (const SimRange* range : session->ranges) {
-    SIM_CHECK("PushRange", range->name != params->pRangeName, CUPTI_ERROR_INVALID_PARAMETER);
-  }
-  session->open = new SimRange{params->pRangeName, {}};
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params* params) {
-  if (params != nullptr && params->pRangeProfilerObject != nullptr) {
-    // This is done even when it returns an error: there is no other way to close it.
-    std::lock_guard lock(W().mutex);
-    auto* session = params->pRangeProfilerObject;
-    SIM_CHECK("PopRange", session->running && session->open != nullptr, CUPTI_ERROR_INVALID_OPERATION);
-    SimRange* range = std::exchange(session->open, nullptr);
-    if (session->ranges.size() < session->max_ranges) {
-      session->ranges.push_back(range);
-    } else {
-      ++session->dropped;
-    }
-  }
-  SIM_PARAMS("cuptiRangeProfilerPopRange", CUpti_RangeProfiler_PopRange_Params);
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerDecodeData", CUpti_RangeProfiler_DecodeData_Params);
-  auto* session = params->pRangeProfilerObject;
-  SIM_CHECK("DecodeData", sim_is_current(session->context), CUPTI_ERROR_INVALID_CONTEXT);
-  SIM_CHECK("DecodeData", session->enabled && !session->running && session->image != nullptr,
-            CUPTI_ERROR_INVALID_OPERATION);
-  std::lock_guard lock(W().mutex);
-  ImageHeader header;
-  memcpy(&header, session->image, sizeof header);
-  header.filled = session->ranges.size();
-  memcpy(session->image, &header, sizeof header);
-  // A tree of names has an order of its own, so a reader must look at the names.
-  std::vector<SimRange*> order = session->ranges;
-  if (session->mode == CUPTI_UserRange) {
-    std::sort(order.begin(), order.end(), [](const SimRange* a, const SimRange* b) { return a->name < b->name; });
-  }
-  memcpy(session->image + sizeof header, static_cast<const void*>(order.data()), header.filled * sizeof(SimRange*));
-  params->numOfRangeDropped = session->dropped;
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataInfo(CUpti_RangeProfiler_GetCounterDataInfo_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerGetCounterDataInfo", CUpti_RangeProfiler_GetCounterDataInfo_Params);
-  ImageHeader header;
-  memcpy(&header, params->pCounterDataImage, sizeof header);
-  params->numTotalRanges = header.filled;
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI
-cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params* params) {
-  SIM_PARAMS("cuptiRangeProfilerCounterDataGetRangeInfo", CUpti_RangeProfiler_CounterData_GetRangeInfo_Params);
-  SIM_CHECK("GetRangeInfo", params->rangeDelimiter != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  ImageHeader header;
-  memcpy(&header, params->pCounterDataImage, sizeof header);
-  SIM_CHECK("GetRangeInfo", header.magic == kImageMagic && params->rangeIndex < header.filled,
-            CUPTI_ERROR_INVALID_PARAMETER);
-  params->rangeName = RangeOf(params->pCounterDataImage, params->rangeIndex)->name.c_str();
-  return CUPTI_SUCCESS;
-}
-#endif
 }

@@ -80,12 +80,12 @@ SimNode sim::NodeOf(const SimLaunch& launch) {
   return node;
 }
 
-void sim::WriteRecord(const SimLaunch& launch, const SimNode& node, uint64_t start, uint8_t* to) {
+void sim::WriteRecord(const SimLaunch& launch, const SimNode& node, SimSpan span, uint8_t* to) {
   if (node.transfer_ns != 0) {
     CUpti_ActivityMemcpy6 record = {};
     record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-    record.start = start;
-    record.end = start + node.transfer_ns;
+    record.start = span.start;
+    record.end = span.end;
     record.correlationId = launch.correlation_id;
     record.graphNodeId = NumberOf(node.handle);
     memcpy(to, &record, sizeof record);
@@ -93,10 +93,12 @@ void sim::WriteRecord(const SimLaunch& launch, const SimNode& node, uint64_t sta
   }
   CUpti_ActivityKernel10 record = {};
   record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-  record.start = start;
-  record.end = start + node.kernel->ns;
+  record.start = span.start;
+  record.end = span.end;
   record.correlationId = launch.correlation_id;
   record.name = node.kernel->name;
+  record.deviceId = static_cast<uint32_t>(sim_device_of(launch.context));
+  record.streamId = launch.stream == nullptr ? 7 : static_cast<uint32_t>(reinterpret_cast<uintptr_t>(launch.stream));
   memcpy(&record.gridX, node.grid, sizeof node.grid);
   memcpy(&record.blockX, node.block, sizeof node.block);
   record.graphNodeId = NumberOf(node.handle);

@@ -20,9 +20,9 @@ CUpti_CallbackId NumberNode(const SimNodeEvent& event, CUpti_GraphData* data);
 uint64_t NumberOf(const void* node);
 // What a launch runs that is none of a graph.
 SimNode NodeOf(const SimLaunch& launch);
-// Writes the activity record of what a launch, or a node of the graph that it launches, runs from `start` on. All
-// records take the room of the longest, CUpti_ActivityKernel10; a reader must use cuptiActivityGetNextRecord anyway.
-void WriteRecord(const SimLaunch& launch, const SimNode& node, uint64_t start, uint8_t* record);
+// Writes the activity record of what a launch, or a node of the graph that it launches, ran at that time. All records
+// take the room of the longest, CUpti_ActivityKernel10; a reader must use cuptiActivityGetNextRecord anyway.
+void WriteRecord(const SimLaunch& launch, const SimNode& node, SimSpan span, uint8_t* record);
 // A graph's nodes as the activity records have them, in that order.
 std::vector<SimNode> Recorded(const SimGraph& graph);
 

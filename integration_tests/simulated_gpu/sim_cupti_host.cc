@@ -13,7 +13,7 @@
 
 #include "integration_tests/simulated_gpu/sim_answers.h"
 #include "integration_tests/simulated_gpu/sim_checks.h"
-#include "integration_tests/simulated_gpu/sim_cupti_pm.h"
+#include "integration_tests/simulated_gpu/sim_cupti_parts.h"
 
 namespace {
 

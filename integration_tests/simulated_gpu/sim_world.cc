@@ -1,6 +1,7 @@
 // File: sim_world.cc
 //
-// What the simulated GPU's driver and its CUPTI share: hooks, failures, what was done wrong, the chip and its clock.
+// What the simulated GPU's driver and its CUPTI share: hooks, failures, what was done wrong, the chip. What it does,
+// and when, is in sim_time.cc.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_time.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
 namespace {
@@ -29,10 +31,11 @@ struct World {
   std::string violations;
   std::string chip = "GA100";
   int compute_capability = 80;
-  const SimHooks* hooks = nullptr;
+  std::atomic<const SimHooks*> hooks{nullptr};
   const SimDriver* driver = nullptr;
   void* callback = nullptr;
   std::atomic<int> graph_ids{SIM_GRAPH_IDS};
+  std::atomic<int> exclusive{1};
 };
 
 World& TheWorld() {
@@ -41,10 +44,7 @@ World& TheWorld() {
 }
 
 std::atomic<uint32_t> g_correlation{0};
-std::atomic<uint64_t> g_clock{1'000'000};
 thread_local int t_inside_launch = 0;
-
-constexpr uint64_t kOtherNs = 1000;  // of what is no kernel
 
 // What the real libraries have answered: these one after another, each with its question and its answer behind it.
 // The memory is shared with forked processes; what one has not written whole is not there for the next.
@@ -73,13 +73,15 @@ void sim_call_enter(SimLaunch* launch, uint64_t* correlation_data) {
   if (const SimHooks* hooks = TheWorld().hooks) hooks->enter(launch, correlation_data);
 }
 void sim_call_run(const SimLaunch* launch) {
-  if (const SimHooks* hooks = TheWorld().hooks) hooks->run(launch);
-  uint64_t ns = launch->kernel != nullptr ? launch->kernel->ns : kOtherNs;
-  for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
-    const SimNode& node = launch->graph->nodes[i];
-    ns += node.kernel != nullptr ? node.kernel->ns : node.transfer_ns;
-  }
-  g_clock += ns;
+  const SimHooks* hooks = TheWorld().hooks;
+  sim::Launch(
+      *launch,
+      [&] {
+        return hooks != nullptr ? hooks->begin(launch) : SimSlow{1, 0};
+      },
+      [hooks](const SimLaunch& run, const SimSpan* spans) {
+        if (hooks != nullptr) hooks->run(&run, spans);
+      });
 }
 void sim_call_exit(const SimLaunch* launch, uint64_t* correlation_data, CUresult result) {
   if (const SimHooks* hooks = TheWorld().hooks) hooks->exit(launch, correlation_data, &result);
@@ -149,7 +151,8 @@ int sim_device_of(CUcontext context) {
   return driver != nullptr ? driver->device_of(context) : 0;
 }
 
-uint64_t sim_clock(void) { return g_clock; }
+void sim_set_exclusive(int exclusive) { TheWorld().exclusive = exclusive; }
+int sim_exclusive(void) { return TheWorld().exclusive; }
 
 void sim_share_answers(void) {
   std::lock_guard lock(g_answers_mutex);

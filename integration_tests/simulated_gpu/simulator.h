@@ -23,7 +23,22 @@ struct SimKernel {
   uint64_t ns;  // how long it takes, undisturbed
   const SimMetric* metrics;
   size_t metric_count;
+  const SimKernel*
+      waits_for;  // it ends when the next launch of that kernel has ended, as communication does; or null
 };
+
+// When work is on the GPU, by sim_now's clock.
+struct SimSpan {
+  uint64_t start, end;
+};
+// What measuring makes of a kernel's time: `times` as long, and `ns` more.
+struct SimSlow {
+  uint64_t times, ns;
+};
+
+// The next kernel that this thread launches does what `kernel` does, whatever its CUfunction is, so that launches of
+// one function may differ. Of the simulated libcuda.so.1.
+void sim_launch_as(const SimKernel* kernel);
 
 // What a node of a CUDA graph runs: a kernel, or a copy.
 struct SimNode {
@@ -67,7 +82,9 @@ struct SimLaunch {
 // The calls that a profiler hooks into; all are made on the launching thread.
 struct SimHooks {
   void (*enter)(const SimLaunch* launch, uint64_t* correlation_data);
-  void (*run)(const SimLaunch* launch);  // the kernel has been put on its stream
+  SimSlow (*begin)(const SimLaunch* launch);  // its work is about to be put on a stream
+  // It has been put there, and will be on the GPU at `spans`: one, or one for each node of a graph.
+  void (*run)(const SimLaunch* launch, const SimSpan* spans);
   void (*exit)(const SimLaunch* launch, uint64_t* correlation_data, const CUresult* result);
   void (*context_destroy)(CUcontext context);
   void (*node)(const SimNodeEvent* event);
@@ -82,7 +99,7 @@ struct SimDriver {
 void sim_set_driver(const SimDriver* driver);
 
 // A call of the driver's, which tells the profilers in this order, on one thread: `enter` gives it its correlation
-// id, `run` is called when its work has been put on a stream (a call that fails or is captured has none).
+// id, `run` puts its work on a stream (a call that fails or is captured has none) and waits while the queue is full.
 void sim_call_enter(SimLaunch* launch, uint64_t* correlation_data);
 void sim_call_run(const SimLaunch* launch);
 void sim_call_exit(const SimLaunch* launch, uint64_t* correlation_data, CUresult result);
@@ -129,8 +146,39 @@ void sim_set_callback(void* callback);
 int sim_is_current(CUcontext context);
 int sim_device_of(CUcontext context);
 
-// The simulated clock of the GPU, ns; advances with each kernel.
-uint64_t sim_clock(void);
+// --- Time. Host and GPU have one clock, in ns since 1970. Each thread has come to a moment of it, and none is behind
+// those that launch: what a thread of the collector's waits for does not hold the program up. In virtual time a
+// thread goes on by what its calls take and what it waits for, and by nothing else, so that a test is exact and never
+// waits. In real time what it computes is added, and it sleeps as long as it is ahead of the machine; what else the
+// machine does is not counted. `real` says how often as long it takes: 1, or more on a machine with much to do; 0 is
+// virtual. With costs, calls take as long as on the recorded GPU (sim_costs.h); without, nothing. At first: virtual,
+// with costs.
+void sim_set_time(int real, int costs);
+int sim_costs(void);
+uint64_t sim_now(void);              // where the calling thread has come to
+void sim_spend(uint64_t ns);         // it is busy for so long
+void sim_wait_until(uint64_t then);  // it waits
+
+// --- The GPU (sim_time.cc). What is launched is queued, 1,024 launches a context; a stream's work is done in order,
+// and that of several at once.
+// What is launched in the context from now on begins `ns` after all before it has ended.
+void sim_barrier(CUcontext context, uint64_t ns);
+// When all that was launched in the context, or on the stream, has ended.
+uint64_t sim_idle_at(CUcontext context);
+uint64_t sim_stream_idle_at(CUcontext context, CUstream stream);
+// Tells each kernel that is on the device within [from, to). Told can be what ends after sim_keep_from's last word
+// for the device, which is 0 when nothing needs to be kept.
+void sim_keep_from(int device, uint64_t from);
+void sim_kernels_between(int device, uint64_t from, uint64_t to,
+                         void (*tell)(void* user, const SimKernel* kernel, SimSpan span), void* user);
+
+// Whether a call of CUPTI on one thread holds launches of all threads until it has ended; at first not. Not recorded.
+void sim_set_holding(int holding);
+void sim_hold_until(uint64_t then);  // what a call does then
+
+// Whether PM sampling and the range profiler exclude each other on a device, as they do at first; not recorded.
+void sim_set_exclusive(int exclusive);
+int sim_exclusive(void);
 
 // From now on, what the real libraries answer is kept for this process and those that it forks, of which one may run
 // at a time (sim_answers.h).

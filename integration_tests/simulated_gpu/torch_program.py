@@ -25,7 +25,7 @@ class Metric(ctypes.Structure):
 
 class Kernel(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("ns", ctypes.c_uint64), ("metrics", ctypes.POINTER(Metric)),
-                ("metric_count", ctypes.c_size_t)]
+                ("metric_count", ctypes.c_size_t), ("waits_for", ctypes.c_void_p)]
 
 
 def kernel(name, ns, **values):

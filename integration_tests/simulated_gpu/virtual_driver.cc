@@ -173,7 +173,7 @@ std::unique_ptr<Kernel> MakeKernel(const rfinject_virtual_launch& launch, uint64
                        SimMetric{"lts__t_bytes.sum", noisy(bytes * 2, 2)},
                        SimMetric{recipe.counter, flop / recipe.flop_per_count}};
     variant.kernel = {launch.name, static_cast<uint64_t>(noisy(ns, 3)), variant.metrics.data(),
-                      variant.metrics.size()};
+                      variant.metrics.size(), nullptr};
   }
   return made;
 }
@@ -210,6 +210,12 @@ struct OpenCall {
 };
 thread_local std::vector<OpenCall>* t_calls = nullptr;  // leaked: exit handlers call the driver
 
+// The driver does not tell when the program waits, so that each launch here comes when the work before it has ended.
+void RunWhileTheProgramWaits(const SimLaunch& launch) {
+  sim_call_run(&launch);
+  sim_wait_until(sim_idle_at(launch.context));
+}
+
 void OnEnter(const rfinject_virtual_call* call) {
   if (t_calls == nullptr) t_calls = new std::vector<OpenCall>;
   OpenCall& open = t_calls->emplace_back();
@@ -245,7 +251,7 @@ void OnKernel(const rfinject_virtual_launch* launch) {
   memcpy(ours.grid, launch->grid, sizeof ours.grid);
   memcpy(ours.block, launch->block, sizeof ours.block);
   ours.dynamic_shared_bytes = launch->shared_bytes;
-  sim_call_run(&ours);
+  RunWhileTheProgramWaits(ours);
 }
 
 void OnExit(const rfinject_virtual_call* call, int result) {
@@ -254,11 +260,11 @@ void OnExit(const rfinject_virtual_call* call, int result) {
   if (result == CUDA_SUCCESS && open.launch.cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch) {
     const SimGraph graph = {open.of_graph.data(), open.of_graph.size()};
     open.launch.graph = &graph;
-    sim_call_run(&open.launch);
+    RunWhileTheProgramWaits(open.launch);
     open.launch.graph = nullptr;
   } else if (result == CUDA_SUCCESS && IsTransfer(call->function) && !open.captured) {
     open.launch.transfer_ns = kTransferNs;
-    sim_call_run(&open.launch);
+    RunWhileTheProgramWaits(open.launch);
   }
   sim_call_exit(&open.launch, &open.data, static_cast<CUresult>(result));
   t_calls->pop_back();

@@ -87,7 +87,7 @@ std::vector<TestKernel> KernelsOf(const std::string& chip) {
 
 void Bind(std::vector<TestKernel>* kernels) {
   for (TestKernel& kernel : *kernels) {
-    kernel.kernel = {kernel.name.c_str(), kernel.ns, kernel.metrics.data(), kernel.metrics.size()};
+    kernel.kernel = {kernel.name.c_str(), kernel.ns, kernel.metrics.data(), kernel.metrics.size(), nullptr};
   }
 }
 
@@ -136,6 +136,7 @@ void SimulatedGpu::Step() {
   third.join();
   failed_ += Launch(kernels_[2], 0, Phase::kOptimizer) != CUDA_SUCCESS;
   launched_ += 10;
+  driver_.sim_spend_(host_ns_);
   source_->OnStepEnd(step_++);
   recorder_.EndStep(1);
 }

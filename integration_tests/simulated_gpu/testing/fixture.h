@@ -47,9 +47,15 @@ struct Driver {
   F(cuMemAlloc_v2)               \
   F(cuStreamBeginCapture_v2)     \
   F(cuStreamEndCapture)          \
+  F(cuCtxSynchronize)            \
   F(cuStreamSynchronize)         \
   F(cuMemFree_v2)                \
   F(sim_set_chip)                \
+  F(sim_set_time)                \
+  F(sim_set_exclusive)           \
+  F(sim_set_holding)             \
+  F(sim_now)                     \
+  F(sim_spend)                   \
   F(sim_set_graph_ids) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations) F(sim_share_answers)
   SIM_FUNCTIONS(SIM_FUNCTION)
 #undef SIM_FUNCTION
@@ -129,6 +135,9 @@ class SimulatedGpu : public ::testing::Test {
   FakeRecorder recorder_;
   Source* source_ = nullptr;  // leaked, as in a program
   std::vector<TestKernel> kernels_;
+  // How long the host is busy with other things in a step. As long as this is more than the GPU's 654 us, nothing
+  // runs any more when the step ends.
+  uint64_t host_ns_ = 1'000'000;
   uint64_t step_ = 0;
   std::atomic<int> failed_{0};
   uint64_t launched_ = 0;
