@@ -116,7 +116,7 @@ int Main(int argc, char** argv) {
         holds = holds && !wrong && !blind;
         printf("%-13s %-10s %8u | %8.1f%c %9.1f %9.3f | %13.1f %% | %5" PRIu64 " of %" PRIu64 "%c\n",
                NoiseName(noise).c_str(), ScheduleName(schedule).c_str(), launches, percent(same.any, same.judged),
-               wrong ? '!' : ' ', percent(same.total.sums, same.judged), percent(same.real_rows, same.rows),
+               wrong ? '!' : ' ', percent(same.total, same.judged), percent(same.real_rows, same.rows),
                100 * same.visible / judged, changed.found, changed.pairs, blind ? '!' : ' ');
         fflush(stdout);
       }
