@@ -46,11 +46,11 @@ TEST(MatchGpu, WhatTheNameLeavesOpenTheMemorySettles) {
 
 // Other GPUs must not borrow roofs that are not theirs.
 TEST(MatchGpu, CousinsDoNotMatch) {
-  for (const char* name : {"NVIDIA A10G", "NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 4090 D",
-                           "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA L40", "NVIDIA L40G", "NVIDIA A100-SXM-64GB",
-                           "NVIDIA GH200 480GB", "NVIDIA H800", "NVIDIA A800-SXM4-40GB", "Tesla V100-SXM2-32GB-LS",
-                           "NVIDIA H100 80GB HBM2e", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "", "NVIDIA",
-                           "AMD Radeon Graphics", "AMD Instinct MI100"}) {
+  for (const char* name :
+       {"NVIDIA A10G", "NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA L40G", "NVIDIA A100-SXM-64GB", "NVIDIA GH200 480GB",
+        "NVIDIA H800 PCIe", "NVIDIA A800-SXM4-40GB", "Tesla V100-SXM2-32GB-LS", "NVIDIA H100 80GB HBM2e",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "", "NVIDIA", "AMD Radeon Graphics", "AMD Instinct MI100"}) {
     EXPECT_EQ(Match(name), "") << name;
   }
 }
