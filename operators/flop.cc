@@ -131,7 +131,9 @@ uint64_t FftFlop(const OpCall& call) {
   double n = 1;
   for (const int64_t dimension : IntsOf(call, 1)) n *= static_cast<double>(Size(side, static_cast<int>(dimension)));
   if (!(n > 1)) return 0;
-  return static_cast<uint64_t>(std::llround((complex ? 5.0 : 2.5) * static_cast<double>(side.numel) * std::log2(n)));
+  // Of long double, because glibc has given those of double a newer version, which old systems lack.
+  const auto log2 = static_cast<double>(std::log2(static_cast<long double>(n)));
+  return static_cast<uint64_t>(std::llround((complex ? 5.0 : 2.5) * static_cast<double>(side.numel) * log2));
 }
 
 // The elements of a vector for each pair of vectors of which a distance is taken: _cdist_forward(a, b, p),
