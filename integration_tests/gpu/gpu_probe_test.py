@@ -1,12 +1,10 @@
-"""Tests Tests scripts/gpu_probe: without a GPU it says so; on the simulated one every probe that can answer does;
-nothing that
-fails keeps it from writing the other answers."""
+"""Tests scripts/gpu_probe: without a GPU it says so; on the simulated one each block answers; nothing that fails keeps it from
+writing the other answers."""
 
 import glob
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -31,7 +29,7 @@ class GpuProbe(unittest.TestCase):
 
     def answers(self):
         found = json.loads((self.folder / "out" / "answers.json").read_text(encoding="utf-8"))
-        return {row["number"]: row for row in found["answers"]}
+        return {row["what"]: row["seen"] for row in found["answers"]}
 
     @unittest.skipIf(glob.glob("/dev/nvidia[0-9]*"), "there is a GPU")
     def test_without_a_gpu(self):
@@ -43,44 +41,39 @@ class GpuProbe(unittest.TestCase):
     @unittest.skipUnless(glob.glob(os.environ["SIM_REAL_CUPTI"] + "/libcupti.so*"), "no real CUPTI to plan with")
     def test_the_simulated_gpu_answers(self):
         result = run("--simulated", "--out", str(self.folder / "out"))
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
-        rows = self.answers()
-        listed = {int(line.split()[0]) for line in run("--list").stdout.splitlines()}
-        self.assertEqual(set(rows), listed)
-        for number in (1, 2, 3, 6, 7, 8, 9, 11, 15, 19, 31, 32, 33, 34, 41, 51, 52, 53):
-            self.assertEqual(rows[number]["verdict"], "yes", rows[number])
-        # As on an H100 (probe/session.txt of its recording): other metrics need a session that is enabled anew.
-        self.assertEqual(rows[12]["verdict"], "no", rows[12])
-        for number in (4, 5, 10, 42):
-            self.assertEqual(rows[number]["verdict"], "seen", rows[number])
-        for number in (13, 14, 16, 17, 18, 20, 43):
-            self.assertEqual(rows[number]["verdict"], "not answered", rows[number])
-        for row in rows.values():
-            self.assertNotIn("the probe itself failed", row["seen"])
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        seen = self.answers()
+        self.assertNotIn("the probe itself failed", seen)
+        self.assertNotIn("the rest of the block", seen)
+        for program in ("resnet18_fp32", "resnet50_amp", "gpt_bf16"):
+            self.assertRegex(seen[program + ": time"], r"^60 steps of ")
+            self.assertRegex(seen[program + ": keys"], r"^[1-9]\d*, of which \d+ have FLOP and \d+ bytes")
+        self.assertRegex(seen["resnet18_fp32: keys"], "of which [1-9]")
+        self.assertIn("A  the trace: collector range-profiler", result.stdout)
+        for program in ("resnet18_fp32", "gpt_bf16", "streams", "moves"):
+            self.assertIn("losses equal: True", seen[program + ": beside a plain run"])
+        # The simulated CUPTI has one of the two at a time; that an H100 has it so is the question.
+        self.assertRegex(seen["sessions"], r"^exit code 0; refused: sampling-begins-beside-a-session \d+; .*kept: ")
+        self.assertRegex(seen["rfinject"], r"^[1-9]\d* rows")
+        self.assertIn("does not run on the simulated GPU", seen["ncu"])
         text = (self.folder / "out" / "answers.md").read_text(encoding="utf-8")
         self.assertIn("nothing about any GPU", text)
-        self.assertEqual(len(re.findall(r"^\| \d+ \| ", text, re.M)), len(rows))
-        logs = list((self.folder / "out" / "raw").iterdir())
-        self.assertGreater(len(logs), 15)
-        for log in logs:
-            self.assertRegex(log.read_text(encoding="utf-8"),
-                             r"^\$ [^\n]*\n(?s:.*)\n# exit code \S+ after [0-9.]+ s\n$")
+        for log in (self.folder / "out" / "raw").iterdir():
+            self.assertRegex(log.read_text(encoding="utf-8"), r"^\$ [^\n]*\n(?s:.*)\n# exit code \S+ after [0-9.]+ s\n$")
 
     def test_what_fails_leaves_the_others_their_answers(self):
         python = self.folder / "python"
         python.write_text("#!/bin/sh\nexec %s -I -S \"$@\"\n" % sys.executable, encoding="utf-8")  # has no torch
         python.chmod(0o755)
-        result = run("--simulated", "--only", "1,8,14", "--out", str(self.folder / "out"), python=python)
+        result = run("--simulated", "--blocks", "A,B", "--out", str(self.folder / "out"), python=python)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        rows = self.answers()
-        self.assertEqual(set(rows), {1, 8, 14})
-        self.assertEqual(rows[1]["verdict"], "not answered")
-        self.assertRegex(rows[1]["seen"], "no trace was written .*PyTorch")
-        self.assertEqual(rows[8]["verdict"], "no")
+        seen = self.answers()
+        self.assertIn("PyTorch", seen["the rest of the block"])
+        self.assertIn("sessions", seen)
 
-    def test_no_process_is_left_behind(self):
-        # The time ends while a probe watches the clocks.
-        run("--simulated", "--minutes", "0", "--only", "4,5,10", "--out", str(self.folder / "out"))
+    def test_no_process_is_left_behind_when_the_time_is_up(self):
+        result = run("--simulated", "--minutes", "0.06", "--blocks", "A", "--out", str(self.folder / "out"))
+        self.assertEqual(result.returncode, 0)
         left = []
         for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -90,21 +83,8 @@ class GpuProbe(unittest.TestCase):
                 pass  # ended meanwhile
         self.assertEqual(left, [])
 
-    def test_the_time_is_bounded(self):
-        result = run("--simulated", "--minutes", "0", "--out", str(self.folder / "out"))
-        self.assertEqual(result.returncode, 0)
-        self.assertEqual(self.answers()[1]["seen"], "the time was up")
-
     def test_usage(self):
-        self.assertEqual(run("--only", "999").returncode, 2)
-        self.assertEqual(run("--only", "x").returncode, 2)
-
-    def test_the_document_names_the_probe_of_each_question(self):
-        text = (ROOT / "integration_tests/gpu/QUESTIONS.md").read_text(encoding="utf-8")
-        for line in run("--list").stdout.splitlines():
-            number = line.split()[0]
-            row = re.search(r"^\| %s \|.*$" % number, text, re.M).group(0)
-            self.assertIn("`scripts/gpu_probe --only %s`" % number, row)
+        self.assertEqual(run("--blocks", "D").returncode, 2)
 
 
 if __name__ == "__main__":

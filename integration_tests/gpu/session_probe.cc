@@ -1,13 +1,15 @@
 // File: session_probe.cc
 //
 // Runs one kernel under the range profiler, called by hand, for scripts/gpu_probe. It shows whether one session may
-// be given another configuration without being enabled anew, and which call fails when we may not use the counters.
+// be given another configuration without being enabled anew, whether PM sampling and a started session exclude each
+// other, and which call fails when we may not use the counters.
 //
 //   gpu_session_probe LIBCUDA LIBCUPTI
 //
-// Prints one line a call, "CALL RESULT", and at the end "VALUES anew|kept …": the counts of both configurations, in a
-// session each and in one for both. Exit code 0: it got to the end; 1: a call failed, which is the last one printed;
-// 2: there is no GPU. The kernel is PTX, so no compiler of CUDA's is needed; the simulated driver has it as data.
+// Prints one line a call, "CALL RESULT", and "VALUES anew|kept|beside …": the counts of both configurations, in a
+// session each and in one for both, and how many samples came from PM sampling while a session was started. Exit code
+// 0: it got to the end; 1: a call failed, which is the last one printed; 2: there is no GPU. The kernel is PTX, so no
+// compiler of CUDA's is needed; the simulated driver has it as data.
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -18,6 +20,7 @@
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/metric_host.h"
+#include "collector/cupti/pm_sampling.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
 namespace rfinject::cupti {
@@ -58,6 +61,12 @@ void Check(const char* call, int result) {
   printf("%s %d\n", call, result);
   fflush(stdout);
   if (result != 0) _Exit(1);
+}
+
+// Whether a call that may be refused was not; says which.
+bool Asked(const char* call, int result) {
+  printf("%s %d\n", call, result);
+  return result == 0;
 }
 
 class Probe {
@@ -144,6 +153,16 @@ class Probe {
 
   // Counts one launch by group `group` in the session that is enabled.
   double Count(size_t group) {
+    Start(group);
+    Launch();
+    StopAndDecode();
+    const std::vector<std::string>& metrics = groups_[group];
+    std::vector<double> values(metrics.size());
+    Check("evaluated", host_->Evaluate(image_, 0, metrics, values) ? 0 : 1);
+    return values[0];
+  }
+
+  void Start(size_t group) {
     const std::vector<std::string>& metrics = groups_[group];
     std::vector<const char*> names;
     for (const std::string& metric : metrics) names.push_back(metric.c_str());
@@ -154,20 +173,20 @@ class Probe {
     size.maxNumOfRanges = 4;
     size.maxNumRangeTreeNodes = 4;
     Check("cuptiRangeProfilerGetCounterDataSize", api_.cuptiRangeProfilerGetCounterDataSize(&size));
-    std::vector<uint8_t> image(size.counterDataSize);
+    image_.assign(size.counterDataSize, 0);
     CUpti_RangeProfiler_CounterDataImage_Initialize_Params initialize = {
         CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
     initialize.pRangeProfilerObject = object_;
-    initialize.counterDataSize = image.size();
-    initialize.pCounterData = image.data();
+    initialize.counterDataSize = image_.size();
+    initialize.pCounterData = image_.data();
     Check("cuptiRangeProfilerCounterDataImageInitialize",
           api_.cuptiRangeProfilerCounterDataImageInitialize(&initialize));
     CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
     config.pRangeProfilerObject = object_;
     config.configSize = configs_[group].size();
     config.pConfig = configs_[group].data();
-    config.counterDataImageSize = image.size();
-    config.pCounterDataImage = image.data();
+    config.counterDataImageSize = image_.size();
+    config.pCounterDataImage = image_.data();
     config.range = CUPTI_AutoRange;
     config.replayMode = CUPTI_UserReplay;
     config.maxRangesPerPass = 4;
@@ -178,7 +197,9 @@ class Probe {
     CUpti_RangeProfiler_Start_Params start = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
     start.pRangeProfilerObject = object_;
     Check("cuptiRangeProfilerStart", api_.cuptiRangeProfilerStart(&start));
-    Launch();
+  }
+
+  void StopAndDecode() {
     CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
     stop.pRangeProfilerObject = object_;
     Check("cuptiRangeProfilerStop", api_.cuptiRangeProfilerStop(&stop));
@@ -186,9 +207,6 @@ class Probe {
     CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
     decode.pRangeProfilerObject = object_;
     Check("cuptiRangeProfilerDecodeData", api_.cuptiRangeProfilerDecodeData(&decode));
-    std::vector<double> values(metrics.size());
-    Check("evaluated", host_->Evaluate(image, 0, metrics, values) ? 0 : 1);
-    return values[0];
   }
 
   void Run() {
@@ -207,6 +225,28 @@ class Probe {
     }
     Disable();
     Print("kept", kept);
+    SampleBeside();
+  }
+
+  // Whether the device can be sampled while a session of ranges is started. A call that fails says so.
+  void SampleBeside() {
+    int result = 0;
+    const std::unique_ptr<PmSampling> sampling = PmSampling::Open(api_, 0, &result);
+    if (!Asked("sampling-is-planned", result)) return;
+    Enable();
+    Start(0);
+    if (Asked("sampling-begins-beside-a-session", sampling->Begin(/*interval_ns=*/10'000))) {
+      Launch();
+      std::vector<PmSample> samples;
+      bool overflow = false;
+      if (Asked("sampling-ends", sampling->End(&samples, &overflow))) {
+        Print("beside", {static_cast<double>(samples.size())});
+      }
+    } else {
+      Launch();
+    }
+    StopAndDecode();
+    Disable();
   }
 
  private:
@@ -231,6 +271,7 @@ class Probe {
   std::unique_ptr<MetricHost> host_;
   std::vector<std::vector<std::string>> groups_;
   std::vector<std::vector<uint8_t>> configs_;
+  std::vector<uint8_t> image_;
   CUpti_RangeProfiler_Object* object_ = nullptr;
 };
 

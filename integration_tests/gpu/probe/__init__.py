@@ -1,1 +1,1 @@
-"""scripts/gpu_probe: questions, one file a subject; a question is a function under @probe(NUMBER)."""
+"""scripts/gpu_probe: what is asked of a machine with a GPU, in blocks, in the order of what is worth most."""

@@ -7,8 +7,7 @@ import platform
 import re
 import shutil
 
-from probe.question import ROOT, NotAnswered
-from probe.run import last_line
+from probe.run import ROOT, NotAnswered, last_line
 
 
 def admin_only():
@@ -71,6 +70,6 @@ def ensure_built(p):
     if p.build != (ROOT / "build" / "release").resolve():
         return "%s is not there" % next(path for path in wanted if not path.exists())
     code, text = p.run("build", [str(ROOT / "scripts" / "build"), "release", "rfinject", "librfinject.so"], 600)
-    if code == 0:  # for question 12; the others do without
+    if code == 0:  # for one question of block B; the others do without
         p.run("build-session-probe", [str(ROOT / "scripts" / "build"), "release", "gpu_session_probe"], 300)
     return "" if code == 0 else "scripts/build failed: %s" % last_line(text)

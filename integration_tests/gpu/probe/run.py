@@ -1,4 +1,4 @@
-"""One run of scripts/gpu_probe: where things are, what was run already, and the time that is left."""
+"""One run of scripts/gpu_probe: where things are, the time that is left, and the answers so far."""
 import json
 import os
 import pathlib
@@ -9,83 +9,68 @@ import subprocess
 import time
 
 import rfx_trace
-from probe.question import ROOT, NotAnswered, OutOfTime
-from probe.traces import armed_steps
 
-WORKLOAD = str(ROOT / "integration_tests" / "gpu" / "workload.py")
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BATTERY = str(ROOT / "integration_tests" / "gpu" / "battery.py")
+
+
+class NotAnswered(Exception):
+    """Why something cannot be answered here; str() goes into the table."""
+
+
+def last_line(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "(no output)"
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
 
 
 class Probe:
-    """One run of this script: where things are, what was run already, and the time that is left."""
-
     def __init__(self, options):
         self.options = options
         self.out = pathlib.Path(options.out).resolve()
-        self.raw = self.out / "raw"
         self.build = pathlib.Path(options.build).resolve()
         self.python = os.environ.get("PYTHON") or shutil.which("python3") or "/usr/bin/python3"
         self.deadline = time.monotonic() + options.minutes * 60
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RFINJECT_")}
-        self.commands = []  # of the question that is being answered
-        self.count = 0
-        self.done = {}
+        self.machine, self.rows, self.command, self.count = {}, [], "", 0
+        self.steps, self.device = 300, "cuda"
         if options.simulated:
-            self.steps, self.size, self.device = 60, 64, str(self.build / "integration_tests" / "simulated_gpu")
+            self.steps, self.device = 60, str(self.build / "integration_tests" / "simulated_gpu")
             self.environment["SIM_REAL_CUPTI"] = str(self.cuda_include().parent / "lib64")
-            self.environment["PATH"] = str(self.stand_ins()) + os.pathsep + self.environment.get("PATH", "")
-        else:
-            self.steps, self.size, self.device = 600, 4096, "cuda"
 
     def cuda_include(self):
         cache = (self.build / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
         match = re.search(r"^RFINJECT_CUDA_INCLUDE_DIR:PATH=(.*)$", cache, re.M)
         return pathlib.Path(match.group(1) if match else "/usr/local/cuda/include")
 
-    def stand_ins(self):
-        """Programs that print what NVIDIA's would; only what is parsed below."""
-        folder = self.out / "stand-ins"
-        folder.mkdir(parents=True, exist_ok=True)
-        query = ("#!/bin/sh\ncase \"$*\" in\n"
-                 "*-lms*) while kill -0 $PPID; do echo \"$(date '+%Y/%m/%d %H:%M:%S').000, 1500\"; sleep 0.1; done ;;\n"
-                 "*--query-gpu*) echo 'Simulated GPU, 580.00, 40960, 1500, 1215, 8.0, Disabled' ;;\n"
-                 "*) echo 'GPU 0: Simulated GPU' ;;\nesac\n")
-        ncu = ("#!/bin/sh\ncat <<'CSV'\n"
-               "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
-               "\"0\",\"forward_scale\",\"dram__bytes_read.sum\",\"byte\",\"256\"\n"
-               "\"0\",\"forward_scale\",\"dram__bytes_write.sum\",\"byte\",\"256\"\nCSV\n")
-        for name, text in (("nvidia-smi", query), ("ncu", ncu)):
-            (folder / name).write_text(text, encoding="utf-8")
-            (folder / name).chmod(0o755)
-        return folder
+    def left(self):
+        return self.deadline - time.monotonic()
 
-    def tool(self, name):
-        path = shutil.which(name, path=self.environment.get("PATH"))
-        if path is None:
-            raise NotAnswered("no %s here" % name)
-        return path
-
-    def run(self, name, command, limit, environment=None, user=None):
+    def run(self, name, command, limit, environment=None):
         """(exit code or None when the limit was passed, output); all of it goes to raw/ too."""
-        left = self.deadline - time.monotonic()
-        if left < 3:
-            raise OutOfTime("the time was up")
-        limit = min(limit, left)
-        self.raw.mkdir(parents=True, exist_ok=True)
+        if self.left() < 3:
+            raise NotAnswered("the time was up")
+        raw = self.out / "raw"
+        raw.mkdir(parents=True, exist_ok=True)
         self.count += 1
-        self.commands.append(" ".join(["%s=%s" % pair for pair in (environment or {}).items()] + command))
-        log = self.raw / ("%02d-%s.txt" % (self.count, name))
+        self.command = " ".join(["%s=%s" % pair for pair in (environment or {}).items()] + [str(word) for word in command])
+        log = raw / ("%02d-%s.txt" % (self.count, name))
         began = time.monotonic()
         with open(log, "w", encoding="utf-8") as file:
-            file.write("$ %s\n" % self.commands[-1])
+            file.write("$ %s\n" % self.command)
             file.flush()
             try:
-                process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                           env=dict(self.environment, **(environment or {})), cwd=str(self.out),
-                                           start_new_session=True, user=user)
+                process = subprocess.Popen([str(word) for word in command], stdout=file, stderr=subprocess.STDOUT,
+                                           stdin=subprocess.DEVNULL, env=dict(self.environment, **(environment or {})),
+                                           cwd=str(self.out), start_new_session=True)
             except (OSError, subprocess.SubprocessError) as error:
+                file.write("%s\n# exit code none after 0.0 s\n" % error)
                 raise NotAnswered("%s: %s" % (command[0], error)) from None
             try:
-                code = process.wait(limit)
+                code = process.wait(min(limit, self.left()))
             except subprocess.TimeoutExpired:
                 code = None
             self.end_group(process)
@@ -102,100 +87,53 @@ class Probe:
             pass
         process.wait()
 
-    def workload(self, name, *arguments, size=None, steps=None):
-        return [self.python, "-B", WORKLOAD, name, "--device", self.device, "--size", str(size or self.size),
-                "--steps", str(steps or self.steps), *arguments]
-
-    def plain(self, name, *arguments, limit=60, **sizes):
-        """The workload alone: (exit code, output, records of its log)."""
-        log = self.out / ("plain-%d.json" % (self.count + 1))
-        code, text = self.run("plain-" + name, self.workload(name, *arguments, "--log", str(log), **sizes), limit)
-        return code, text, read_log(log)
-
-    def measured(self, name, *arguments, limit=90, environment=None, user=None, **sizes):
-        """The workload under rfinject: (exit code, output, records of its log, trace or None)."""
-        folder = self.out / ("trace-%d" % (self.count + 1))
-        folder.mkdir(exist_ok=True)
-        if user is not None:
-            folder.chmod(0o777)
-        log = folder / "log.json"
-        command = [str(self.build / "bin" / "rfinject"), "-o", str(folder) + "/"]
-        command += self.workload(name, *arguments, "--log", str(log), **sizes)
-        settings = dict({"RFINJECT_LOG": "2"}, **(environment or {}))
-        code, text = self.run("measured-" + name, command, limit, settings, user)
-        traces = rfx_trace.read_traces(str(folder), strict=False)
-        return code, text, read_log(log), traces[0] if traces else None
-
-    def once(self, key, function):
-        """Runs that several questions look at."""
-        if key not in self.done:
-            before = len(self.commands)
-            value = function()
-            self.done[key] = (value, self.commands[before:])
-        else:
-            self.commands += self.done[key][1]
-        return self.done[key][0]
-
-    def train_plain(self):
-        return self.once("plain", lambda: self.plain("train"))
-
-    def train_measured(self):
-        code, text, log, trace = self.once("train", lambda: self.measured("train",
-                                                                          environment={"RFINJECT_OVERHEAD": "5"}))
-        if trace is None:
-            raise NotAnswered("no trace was written (exit code %s): %s" % (code, last_line(text)))
-        return code, text, log, trace
-
-    def counters(self):
-        """What the first runs fall back to: PM sampling must not be the reason that nothing else is answered."""
+    def battery(self, name, programs, *arguments, before=(), environment=None, steps=None, limit=240):
+        """Runs the programs in one process, behind the words `before`. {program: its line of the log}, output."""
+        log = self.out / (name + ".json")
+        log.unlink(missing_ok=True)
+        command = [*before, self.python, "-B", BATTERY, ",".join(programs), "--log", log, "--device", self.device,
+                   "--steps", steps or self.steps, *arguments]
+        code, text = self.run(name, command, limit, environment)
+        lines = []
         try:
-            code, _, _, trace = self.train_measured()
-        except NotAnswered:
-            return {"RFINJECT_MODE": "range"}
-        return {} if code == 0 and armed_steps(trace) else {"RFINJECT_MODE": "range"}
+            lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError):
+            pass  # it ended before the first program, or inside of a line
+        if not lines:
+            raise NotAnswered("exit code %s: %s" % (code, last_line(text)))
+        return {line["program"]: line for line in lines}, text
 
-    def train_armed(self):
-        """As many armed steps as can be had, and the SM clock meanwhile."""
-        def go():
-            clocks = self.out / ("clocks-%d.csv" % (self.count + 1))
-            with open(clocks, "w", encoding="utf-8") as file:
-                watcher = subprocess.Popen([self.tool("nvidia-smi"), "--query-gpu=timestamp,clocks.sm",
-                                            "--format=csv,noheader,nounits", "-lms", "100"], stdout=file,
-                                           stderr=subprocess.DEVNULL, start_new_session=True, env=self.environment)
-                try:
-                    time.sleep(0.5)
-                    result = self.measured("train", environment=dict({"RFINJECT_OVERHEAD": "50"}, **self.counters()))
-                    time.sleep(0.5)
-                finally:
-                    self.end_group(watcher)
-            return result + (read_clocks(clocks),)
-        return self.once("armed", go)
+    def measured(self, name, programs, environment=None, **rest):
+        """The same under rfinject. (programs, Trace or None, its chunks)."""
+        folder = self.out / (name + "-trace")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        command = [self.build / "bin" / "rfinject", "-o", str(folder) + "/"]
+        seen, _ = self.battery(name, programs, before=command,
+                               environment={"RFINJECT_LOG": "2", **(environment or {})}, **rest)
+        files = rfx_trace.trace_files(str(folder))
+        if not files:
+            return seen, None, []
+        chunks = []
+        try:
+            chunks.extend(rfx_trace.read_chunks(files[0]))
+        except rfx_trace.TraceError:
+            pass  # what comes before the damage counts
+        return seen, rfx_trace.read_trace(files[0], strict=False), chunks
 
-    def gemm(self, dtype):
-        sizes = {} if self.options.simulated else {"steps": 150}
-        environment = dict({"RFINJECT_OVERHEAD": "20"}, **self.counters())
-        return self.once("gemm " + dtype, lambda: self.measured("gemm", "--dtype", dtype, environment=environment,
-                                                                **sizes))
-
-
-def read_log(path):
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError):
-        return []
-
-
-def read_clocks(path):
-    """[(seconds since the epoch, MHz)]"""
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        match = re.match(r"(\d+/\d+/\d+ \d+:\d+:\d+)\.(\d+), (\d+)", line)
-        if match:
-            when = time.mktime(time.strptime(match.group(1), "%Y/%m/%d %H:%M:%S")) + int(match.group(2)) / 1000
-            found.append((when, int(match.group(3))))
-    return found
-
-
-def last_line(text):
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "(no output)"
+    def answer(self, block, what, seen):
+        """Prints an answer, and writes all there are: whoever ends us early has what there is."""
+        print("%s  %s: %s" % (block, what, seen), flush=True)
+        self.rows.append({"block": block, "what": what, "seen": seen, "command": self.command})
+        with open(self.out / "answers.md", "w", encoding="utf-8") as file:
+            file.write("# Answers of scripts/gpu_probe\n\n")
+            if self.options.simulated:
+                file.write("**On the simulated GPU: this says that the script works, and nothing about any GPU.**\n\n")
+            file.write("| machine | |\n|---|---|\n")
+            for name, value in self.machine.items():
+                file.write("| %s | %s |\n" % (name, cell(value)))
+            file.write("\n| block | what | what was seen | command (whole output in raw/) |\n|---|---|---|---|\n")
+            for row in self.rows:
+                file.write("| %s | %s | %s | `%s` |\n" % tuple(map(cell, row.values())))
+        with open(self.out / "answers.json", "w", encoding="utf-8") as file:
+            json.dump({"simulated": self.options.simulated, "machine": self.machine, "answers": self.rows}, file, indent=1)
