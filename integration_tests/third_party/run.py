@@ -30,6 +30,8 @@ KINDS = {"products": re.compile(r"aten::(mm|addmm|bmm|baddbmm)$"),
          "attention": re.compile(r"aten::_scaled_dot_product_\w+_attention(_backward)?$")}
 # What rfinject counts for each score of an attention, beside its products (operators/flop.cc).
 PER_SCORE, PER_BACKWARD_SCORE = 4, 5
+# FlopCounterMode counts five products of an attention's backward, and model FLOP are four: the scores are computed again.
+COUNTED_BACKWARD = 5 / 4
 
 
 @dataclasses.dataclass
@@ -101,8 +103,10 @@ def read_report(rfinject, folder, seen):
     time_ns = sum(row["time_ns"] or 0 for row in in_model)
     seen.layers = sum(row["time_ns"] or 0 for row in in_model if row["model"]) / time_ns if time_ns else 0
     for kind, operators in KINDS.items():
-        column = "flop" if kind == "attention" else "model_flop"  # both count the scores that a backward computes again
-        seen.flop[kind] = sum(row[column] or 0 for row in rows if operators.match(row["op"] or "")) / max(1, seen.steps)
+        of_kind = [row for row in rows if operators.match(row["op"] or "")]
+        for suffix in ("", "_backward") if kind == "attention" else ("",):
+            chosen = [row for row in of_kind if kind != "attention" or row["op"].endswith("_backward") == bool(suffix)]
+            seen.flop[kind + suffix] = sum(row["model_flop"] or 0 for row in chosen) / max(1, seen.steps)
     memory = asked(rfinject, folder, "--by", "memory")
     if memory is not None:
         seen.peak_bytes = max((run.get("allocated_bytes") or 0) for run in memory["runs"])
@@ -130,7 +134,8 @@ def measure(rfinject, python, program, folder):
         seen.counted = json.loads(said)
         scores, backward_scores = seen.counted.pop("scores"), seen.counted.pop("backward_scores")
         if "attention" in seen.flop:
-            seen.flop["attention"] -= PER_SCORE * scores + PER_BACKWARD_SCORE * backward_scores
+            backward = seen.flop.pop("attention_backward") - PER_BACKWARD_SCORE * backward_scores
+            seen.flop["attention"] += COUNTED_BACKWARD * backward - PER_SCORE * scores
     seen.peak_said = max(map(int, re.findall(r"peak (\d+)", done.stdout)), default=0)
     return seen
 
