@@ -120,7 +120,7 @@ std::map<std::string, std::vector<Launch>> ReadPrograms() {
     launch.phase = PhaseOf(fields[1]);
     launch.layer = static_cast<uint32_t>(std::stoul(fields[2]));
     launch.kernel = kernels[fields[3]];
-    launch.row = launch.site_op = row;
+    launch.row = launch.site_layer = row;
     for (size_t i = 0; i < 3; ++i) launch.grid[i] = static_cast<unsigned>(std::stoul(fields[4 + i]));
     launch.block = static_cast<unsigned>(std::stoul(fields[7]));
     launch.ns = std::stod(fields[9]);
@@ -215,7 +215,7 @@ class Samples : public testing::FakeRecorder {
   };
   void Record(const LaunchRecord& record) noexcept override {
     const std::lock_guard lock(mutex_);
-    Key& key = keys_[record.identity.site.op];
+    Key& key = keys_[record.identity.site.layer];
     for (uint32_t i = 0; i < record.sample_count; ++i) {
       const Sample& sample = record.samples[i];
       if (sample.metric == kDramBytes) {
@@ -224,13 +224,25 @@ class Samples : public testing::FakeRecorder {
       } else if (sample.metric >= kFlopFirst && sample.metric < kFlopFirst + kPrecisionCount) {
         const size_t precision = sample.metric - kFlopFirst;
         ++key.flop_samples[precision];
-        const Launch* launch = launches_[record.identity.site.op];
+        const Launch* launch = launches_[record.identity.site.layer];
         key.wrong_flop += launch != nullptr && sample.value != launch->flop[precision];
       }
     }
   }
   void Know(const std::vector<Launch>& program) {
-    for (const Launch& launch : program) launches_[launch.row] = &launch;
+    for (const Launch& launch : program) {
+      if (launches_.emplace(launch.row, &launch).second) work_[launch.layer] += WorkOf(launch);
+    }
+  }
+  // Layers that launch the same are of one class and have the same shapes, as the blocks of a network have. Each row
+  // is a layer of its own here, so that its samples can be told apart.
+  bool FindLayer(uint32_t layer, LayerDefinition* definition) override {
+    const auto row = launches_.find(layer);
+    if (row == launches_.end() || row->second->layer == 0) return false;
+    definition->class_name = "Layer";
+    definition->input_shape = work_[row->second->layer];
+    definition->output_shape = WorkOf(*row->second);
+    return true;
   }
   // How many of the program's keys lack bytes, or FLOP of a precision that they execute.
   std::map<std::string, uint64_t> Lacking() {
@@ -252,9 +264,17 @@ class Samples : public testing::FakeRecorder {
   }
 
  private:
+  static std::string WorkOf(const Launch& launch) {
+    std::string work = launch.kernel + " " + std::to_string(static_cast<int>(launch.phase));
+    for (const unsigned blocks : launch.grid) work += " " + std::to_string(blocks);
+    for (const uint64_t flop : launch.flop) work += " " + std::to_string(flop);
+    return work + "\n";
+  }
+
   std::mutex mutex_;
   std::map<uint32_t, Key> keys_;
-  std::map<uint32_t, const Launch*> launches_;  // by the row of the table, which the site's operator is
+  std::map<uint32_t, const Launch*> launches_;  // by the row of the table, which the site's layer is
+  std::map<uint32_t, std::string> work_;        // of each layer: what it launches
 };
 
 // The collector measures by the simulated clock, so that what else the machine does costs nothing here.
