@@ -1,14 +1,17 @@
 """Training programs with known work, one after another in one process, for scripts/gpu_probe. They know nothing of rfinject.
 
-    battery.py PROGRAM[,PROGRAM...] --log FILE [--steps N] [--device cuda|SIMULATOR_FOLDER] [--record FILE] [--ncu]
+    battery.py PROGRAM[,PROGRAM...] --log FILE [--steps N] [--device cuda|SIMULATOR_FOLDER] [--record FOLDER] [--ncu]
+               [--after FILE]
 
 Starting Python, torch and CUDA takes 13 to 18 s on a machine with a GPU, so all questions that can share a process do. Each
 program appends a line to the log as soon as it has ended, so that an end at any time leaves what was seen:
-{"program", "steps_ms" (by CUDA events), "losses" (hexadecimal, exact), "peak" bytes, "said"}. A program that fails says why in
-"failed", and the next one runs.
+{"program", "steps_ms" (by CUDA events), "began_ns" (of each step on the host, CLOCK_MONOTONIC), "losses" (hexadecimal, exact),
+"peak" bytes, "said"}. A program that fails says why in "failed", and the next one runs.
 
---record writes the last two steps of the last program as a recording of torch.profiler; --ncu puts its last step between
-cudaProfilerStart and cudaProfilerStop. With a simulator's folder as device, layers launch simulated kernels instead.
+--record writes the last step of each program as a recording of torch.profiler, FOLDER/PROGRAM.json; --ncu puts the last step of
+the last program between cudaProfilerStart and cudaProfilerStop; --after waits, once torch is imported, until FILE is there, so
+that several processes may start at once and use the GPU in turn. With a simulator's folder as device, layers launch simulated
+kernels instead.
 """
 
 import argparse
@@ -26,6 +29,7 @@ parser.add_argument("--steps", type=int, default=300)
 parser.add_argument("--device", default="cuda")
 parser.add_argument("--record")
 parser.add_argument("--ncu", action="store_true")
+parser.add_argument("--after")
 options = parser.parse_args()
 simulated = options.device != "cuda"
 if not simulated:
@@ -69,6 +73,8 @@ simulator = Simulator(options.device) if simulated else None
 
 import torch  # noqa: E402
 
+while options.after and not os.path.exists(options.after):
+    time.sleep(0.02)
 if not simulated and not torch.cuda.is_available():
     sys.exit("torch sees no GPU")
 device = "cpu" if simulated else "cuda"
@@ -112,12 +118,12 @@ class Program:
 
     said = ""
 
-    def __init__(self, name, model, inputs, loss, precision="fp32", run=None):
+    def __init__(self, name, model, inputs, loss, precision="fp32", run=None, optimizer=None):
         model.__class__ = type(name, (type(model),), {})  # so that reports tell the programs' models apart
         self.model, self.inputs, self.loss = model.to(device), inputs, loss
         self.run = run or self.model
         self.precision = precision
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4, momentum=0.9)
+        self.optimizer = optimizer or torch.optim.SGD(self.model.parameters(), lr=1e-4, momentum=0.9)
         scaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)  # torch.amp has it from 2.3 on
         self.scaler = scaler(enabled=precision == "amp" and not simulated)
 
@@ -199,6 +205,83 @@ def gpt(name):
     words = torch.randint(0, 50257, (8, 1024), device=device)
     return Program(name, Gpt(), (words,),
                    lambda y: torch.nn.functional.cross_entropy(y.flatten(0, 1), words.flatten()), "bf16")
+
+
+# --- Block D: networks of many kinds, for estimates to be held against. transformers may not be there.
+
+def words(batch, length, count=30000):
+    return torch.randint(0, count, (batch, length), device=device)
+
+
+def transformer(name, kind, batch, length, precision="bf16", adam=False, **config):
+    import transformers
+    with torch.device(device):
+        network = getattr(transformers, kind)(getattr(transformers, kind.split("For")[0] + "Config")(**config))
+    tokens = words(batch, length)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5) if adam else None
+    return Program(name, network, (tokens,), lambda y: torch.nn.functional.cross_entropy(
+        y.logits.flatten(0, 1), tokens.flatten()), precision, optimizer=optimizer)
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self, count=20000, width=1024):
+        super().__init__()
+        self.embedding, self.lstm = torch.nn.Embedding(count, width), torch.nn.LSTM(width, width, 2, batch_first=True)
+        self.head = torch.nn.Linear(width, count)
+
+    def forward(self, x):
+        return self.head(self.lstm(self.embedding(x))[0])
+
+
+class Recommender(torch.nn.Module):
+    """Tables of embeddings beside a dense part, as DLRM has them."""
+
+    def __init__(self, tables=16, rows=200000, width=64):
+        super().__init__()
+        self.tables = torch.nn.ModuleList(torch.nn.EmbeddingBag(rows, width, mode="sum") for _ in range(tables))
+        self.bottom, self.top = layers((16, 512, 256, width)), layers(((tables + 1) * width, 1024, 512, 1))
+
+    def forward(self, dense, lookups):
+        parts = [self.bottom(dense)] + [table(one) for table, one in zip(self.tables, lookups)]
+        return self.top(torch.cat(parts, 1))
+
+
+class Unet(torch.nn.Module):
+    def __init__(self, width=64):
+        super().__init__()
+        def double(inputs, outputs):
+            return torch.nn.Sequential(torch.nn.Conv2d(inputs, outputs, 3, padding=1), torch.nn.GroupNorm(8, outputs),
+                                       torch.nn.SiLU(), torch.nn.Conv2d(outputs, outputs, 3, padding=1),
+                                       torch.nn.GroupNorm(8, outputs), torch.nn.SiLU())
+        self.down = torch.nn.ModuleList([double(3, width), double(width, 2 * width), double(2 * width, 4 * width)])
+        self.up = torch.nn.ModuleList([double(6 * width, 2 * width), double(3 * width, width)])
+        self.pool, self.grow, self.last = torch.nn.MaxPool2d(2), torch.nn.Upsample(scale_factor=2), torch.nn.Conv2d(width, 3, 1)
+
+    def forward(self, x):
+        kept = []
+        for block in self.down[:-1]:
+            kept.append(block(x))
+            x = self.pool(kept[-1])
+        x = self.down[-1](x)
+        for block in self.up:
+            x = block(torch.cat([self.grow(x), kept.pop()], 1))
+        return self.last(x)
+
+
+def recurrent(name):
+    tokens = words(64, 128, 20000)
+    return Program(name, Recurrent(), (tokens,),
+                   lambda y: torch.nn.functional.cross_entropy(y.flatten(0, 1), tokens.flatten()), "tf32")
+
+
+def recommender(name):
+    lookups = [torch.randint(0, 200000, (8192, 8), device=device) for _ in range(16)]
+    return Program(name, Recommender(), (torch.randn(8192, 16, device=device), lookups), lambda y: y.square().mean(), "tf32")
+
+
+def unet(name):
+    images = torch.randn(16, 3, 256, 256, device=device)
+    return Program(name, Unet(), (images,), lambda y: (y.float() - images).square().mean(), "bf16")
 
 
 # --- Block B.
@@ -335,6 +418,27 @@ PROGRAMS = {
     "gpt_bf16": gpt,
     "streams": streams, "graph": graph, "compiled": compiled, "tiny": tiny, "profiled": profiled, "nccl": nccl,
     "moves": moves,
+    "resnet18_tf32": lambda name: classifier(name, "resnet18", 64, "tf32"),
+    "resnet18_amp": lambda name: classifier(name, "resnet18", 64, "amp"),
+    "resnet50_fp32": lambda name: classifier(name, "resnet50", 64, "fp32"),
+    "resnet152_bf16": lambda name: classifier(name, "resnet152", 64, "bf16", channels_last=True),
+    "vgg16_amp": lambda name: classifier(name, "vgg16", 64, "amp"),
+    "densenet121_tf32": lambda name: classifier(name, "densenet121", 64, "tf32"),
+    "mobilenet_v3_amp": lambda name: classifier(name, "mobilenet_v3_large", 128, "amp", channels_last=True),
+    "efficientnet_b0_amp": lambda name: classifier(name, "efficientnet_b0", 128, "amp", channels_last=True),
+    "convnext_tiny_bf16": lambda name: classifier(name, "convnext_tiny", 64, "bf16"),
+    "regnet_y_8gf_amp": lambda name: classifier(name, "regnet_y_8gf", 64, "amp", channels_last=True),
+    "vit_b_16_bf16": lambda name: classifier(name, "vit_b_16", 64, "bf16"),
+    "vit_b_16_tf32": lambda name: classifier(name, "vit_b_16", 32, "tf32"),
+    "swin_t_amp": lambda name: classifier(name, "swin_t", 64, "amp"),
+    "alexnet_fp32": lambda name: classifier(name, "alexnet", 256, "fp32"),
+    "bert_bf16": lambda name: transformer(name, "BertForMaskedLM", 16, 512, adam=True),
+    "bert_tf32": lambda name: transformer(name, "BertForMaskedLM", 8, 512, "tf32", adam=True),
+    "llama_bf16": lambda name: transformer(
+        name, "LlamaForCausalLM", 4, 1024, adam=True, vocab_size=32000, hidden_size=2048, intermediate_size=5504,
+        num_hidden_layers=8, num_attention_heads=16, num_key_value_heads=4),
+    "opt_fp32": lambda name: transformer(name, "OPTForCausalLM", 4, 1024, "fp32"),
+    "recurrent_tf32": recurrent, "recommender_tf32": recommender, "unet_bf16": unet,
     **{"product_" + precision: lambda name, precision=precision: products(name, precision)
        for precision in ("fp32", "tf32", "amp", "bf16")},
 }
@@ -352,15 +456,18 @@ def run(name, steps, last):
     torch.manual_seed(0)
     program = small(name) if simulated else PROGRAMS[name](name)
     program.settings()
-    marks, losses, profile = [], [], None
+    marks, began, losses, profile = [], [], [], None
     for index in range(steps):
-        if last and options.record and index == steps - 2:
+        if options.record and index == steps - 1:
+            if not simulated:
+                torch.cuda.synchronize()
             profile = torch.profiler.profile(record_shapes=True, with_stack=True, with_modules=True)
             profile.__enter__()
         if last and options.ncu and index == steps - 1:
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStart()
         marks.append(now())
+        began.append(time.monotonic_ns())
         losses.append(program.step(index, steps))
     marks.append(now())
     if not simulated:
@@ -369,11 +476,14 @@ def run(name, steps, last):
         torch.cuda.cudart().cudaProfilerStop()
     if profile is not None:
         profile.__exit__(None, None, None)
-        profile.export_chrome_trace(options.record)
+        profile.export_chrome_trace(os.path.join(options.record, name + ".json"))
     program.after()
+    peak = 0 if simulated else torch.cuda.max_memory_allocated()
+    if not simulated:
+        torch.cuda.reset_peak_memory_stats()
     between = (lambda a, b: (b - a) * 1e3) if simulated else (lambda a, b: a.elapsed_time(b))
-    return {"steps_ms": [between(a, b) for a, b in zip(marks, marks[1:])], "losses": [float(loss).hex() for loss in losses],
-            "peak": 0 if simulated else torch.cuda.max_memory_allocated(), "said": program.said}
+    return {"steps_ms": [between(a, b) for a, b in zip(marks, marks[1:])], "began_ns": began, "losses": [float(loss).hex() for loss in losses],
+            "peak": peak, "said": program.said}
 
 
 names = options.programs.split(",")

@@ -20,7 +20,7 @@
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/metric_host.h"
-#include "collector/cupti/pm_sampling.h"
+#include "collector/cupti/pm_sampler.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
 namespace rfinject::cupti {
@@ -231,20 +231,20 @@ class Probe {
   // Whether the device can be sampled while a session of ranges is started. A call that fails says so.
   void SampleBeside() {
     int result = 0;
-    const std::unique_ptr<PmSampling> sampling = PmSampling::Open(api_, 0, &result);
+    const std::unique_ptr<PmSampler> sampler = PmSampler::Plan(api_, 0, &result);
     if (!Asked("sampling-is-planned", result)) return;
     Enable();
     Start(0);
-    if (Asked("sampling-begins-beside-a-session", sampling->Begin(/*interval_ns=*/10'000))) {
-      Launch();
-      std::vector<PmSample> samples;
-      bool overflow = false;
-      if (Asked("sampling-ends", sampling->End(&samples, &overflow))) {
-        Print("beside", {static_cast<double>(samples.size())});
-      }
-    } else {
-      Launch();
+    const bool begun = Asked("sampling-begins-beside-a-session", sampler->Open(/*interval_ns=*/10'000)) &&
+                       Asked("sampling-starts", sampler->Start());
+    Launch();
+    SampleWindow window;
+    bool overflow = false;
+    if (begun && Asked("sampling-ends", sampler->Stop()) &&
+        Asked("samples-are-decoded", sampler->Decode(&window, &overflow))) {
+      Print("beside", {static_cast<double>(window.size())});
     }
+    sampler->Close();
     StopAndDecode();
     Disable();
   }

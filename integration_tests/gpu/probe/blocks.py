@@ -1,5 +1,6 @@
-"""The three blocks. Each answers what it can and goes on; what fails costs the answers of nothing else."""
+"""The four blocks. Each answers what it can and goes on; what fails costs the answers of nothing else."""
 import csv
+import gzip
 import re
 import shutil
 import statistics
@@ -11,6 +12,10 @@ from probe.trace import kept, layer_means, lost_seconds, model_keys, said, sampl
 COUNTED = ["resnet18_fp32", "resnet50_amp", "gpt_bf16"]
 BESIDE = ["streams", "graph", "compiled", "profiled", "nccl", "tiny", "moves", "product_fp32", "product_tf32", "product_amp",
           "product_bf16"]
+NETWORKS = ["resnet18_tf32", "resnet18_amp", "resnet50_fp32", "resnet152_bf16", "vgg16_amp", "densenet121_tf32",
+            "mobilenet_v3_amp", "efficientnet_b0_amp", "convnext_tiny_bf16", "regnet_y_8gf_amp", "vit_b_16_bf16", "vit_b_16_tf32",
+            "swin_t_amp", "alexnet_fp32", "unet_bf16", "recurrent_tf32", "recommender_tf32", "bert_bf16", "bert_tf32",
+            "llama_bf16", "opt_fp32"]
 WHY_DROPPED = {1: "too few samples or kernels", 2: "kernels do not explain the samples", 3: "overflow", 4: "CUPTI refused"}
 
 
@@ -142,10 +147,12 @@ def columns(p):
                     found.setdefault(place, {})[column] = tuple(
                         float(row.get(field) or "nan") / steps for field in ("time_ns", "flop", "dram_bytes"))
 
-    record = p.out / "c-recording.json"
+    record = p.out / "c-recording"
+    record.mkdir(parents=True, exist_ok=True)
     jobs = {
         "rfinject": lambda: (p.measured("c-measured", [name], steps=p.steps // 3), report("rfinject", p.out / "c-measured-trace")),
-        "torch": lambda: (p.battery("c-torch", [name], "--record", record, steps=6), report("torch", record)),
+        "torch": lambda: (p.battery("c-torch", [name], "--record", record, steps=6),
+                          report("torch", record / (name + ".json"))),
         "estimate": lambda: (p.battery("c-estimate", [name], steps=3,
                                        before=[rfinject, "--estimate", p.options.gpu, "-o", p.out / "c-estimate.rfx"],
                                        environment={"RFINJECT_ESTIMATE_ON": "virtual-gpu"}),
@@ -183,4 +190,18 @@ def ncu(p, name, report):
     report("ncu", table, by="kernel")
 
 
-BLOCKS = {"A": counting, "B": beside, "C": columns}
+def networks(p):
+    """D: a recording of one step of many networks, without rfinject, and their steps' times: what estimates are held against."""
+    folder = p.out / "networks"
+    folder.mkdir(parents=True, exist_ok=True)
+    seen, _ = p.battery("d-networks", NETWORKS, "--record", folder, steps=p.steps // 10)
+    for path in folder.glob("*.json"):
+        with open(path, "rb") as plain, gzip.open(str(path) + ".gz", "wb", 6) as packed:
+            shutil.copyfileobj(plain, packed)
+        path.unlink()
+    for name, row in seen.items():
+        p.answer("D", name, row.get("failed") or "%.3f ms a step, peak %.2f GB" % (
+            statistics.median(row["steps_ms"][len(row["steps_ms"]) // 3:-1]), row["peak"] / 1e9))
+
+
+BLOCKS = {"A": counting, "B": beside, "C": columns, "D": networks}

@@ -38,7 +38,7 @@ class Probe:
         self.machine, self.rows, self.command, self.count = {}, [], "", 0
         self.steps, self.device = 300, "cuda"
         if options.simulated:
-            self.steps, self.device = 60, str(self.build / "integration_tests" / "simulated_gpu")
+            self.steps, self.device = 1500, str(self.build / "integration_tests" / "simulated_gpu")
             self.environment["SIM_REAL_CUPTI"] = str(self.cuda_include().parent / "lib64")
 
     def cuda_include(self):
