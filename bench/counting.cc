@@ -6,14 +6,13 @@
 // the one that is shipped. Time is the machine's, so a machine with much else to do adds to the longest steps.
 //
 //   counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]
-//            [--noise white|step|PERIOD] [--exclusive 0|1] [--holding 0|1] [--pace K] [--trace FOLDER]
+//            [--noise white|step|PERIOD] [--exclusive 0|1] [--pace K] [--trace FOLDER]
 //
 // With --pace K a run takes K times as long as it says, so that the collector's thread has time on a machine with few
 // processors and much to do.
 // Returns 1 where FLOP are wrong or CUPTI was used as its documentation forbids.
 //
-// Two things that no recording tells: with --exclusive 1, as by default, sessions of samples and of ranges exclude
-// each other; with --holding 1 launches wait while a call of CUPTI is made on any thread.
+// With --exclusive 1, as by default and on the recorded GPUs, sessions of samples and of ranges exclude each other.
 // With --trace the shipped recorder writes a trace into the folder, and truth.csv beside it has the bytes of a mean
 // step; bench/counting_coverage holds the intervals of a report against it.
 #include <cuda.h>
@@ -53,7 +52,7 @@ constexpr double kWhite = 0.01, kOfStep = 0.02, kLonger = 0.5;
 constexpr double kTimeNoise = 0.003;
 
 struct Options {
-  uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1, holding = 0, pace = 1;
+  uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1, pace = 1;
   double step_ms = 14.5, overhead = 1;
   std::string noise = "white", trace;
   uint64_t period() const { return strtoull(noise.c_str(), nullptr, 10); }  // 0: none
@@ -120,7 +119,7 @@ std::map<std::string, std::vector<Launch>> ReadPrograms() {
     launch.phase = PhaseOf(fields[1]);
     launch.layer = static_cast<uint32_t>(std::stoul(fields[2]));
     launch.kernel = kernels[fields[3]];
-    launch.row = launch.site_op = row;
+    launch.row = launch.site_layer = row;
     for (size_t i = 0; i < 3; ++i) launch.grid[i] = static_cast<unsigned>(std::stoul(fields[4 + i]));
     launch.block = static_cast<unsigned>(std::stoul(fields[7]));
     launch.ns = std::stod(fields[9]);
@@ -215,7 +214,7 @@ class Samples : public testing::FakeRecorder {
   };
   void Record(const LaunchRecord& record) noexcept override {
     const std::lock_guard lock(mutex_);
-    Key& key = keys_[record.identity.site.op];
+    Key& key = keys_[record.identity.site.layer];
     for (uint32_t i = 0; i < record.sample_count; ++i) {
       const Sample& sample = record.samples[i];
       if (sample.metric == kDramBytes) {
@@ -224,13 +223,25 @@ class Samples : public testing::FakeRecorder {
       } else if (sample.metric >= kFlopFirst && sample.metric < kFlopFirst + kPrecisionCount) {
         const size_t precision = sample.metric - kFlopFirst;
         ++key.flop_samples[precision];
-        const Launch* launch = launches_[record.identity.site.op];
+        const Launch* launch = launches_[record.identity.site.layer];
         key.wrong_flop += launch != nullptr && sample.value != launch->flop[precision];
       }
     }
   }
   void Know(const std::vector<Launch>& program) {
-    for (const Launch& launch : program) launches_[launch.row] = &launch;
+    for (const Launch& launch : program) {
+      if (launches_.emplace(launch.row, &launch).second) work_[launch.layer] += WorkOf(launch);
+    }
+  }
+  // Layers that launch the same are of one class and have the same shapes, as the blocks of a network have. Each row
+  // is a layer of its own here, so that its samples can be told apart.
+  bool FindLayer(uint32_t layer, LayerDefinition* definition) override {
+    const auto row = launches_.find(layer);
+    if (row == launches_.end() || row->second->layer == 0) return false;
+    definition->class_name = "Layer";
+    definition->input_shape = work_[row->second->layer];
+    definition->output_shape = WorkOf(*row->second);
+    return true;
   }
   // How many of the program's keys lack bytes, or FLOP of a precision that they execute.
   std::map<std::string, uint64_t> Lacking() {
@@ -252,9 +263,17 @@ class Samples : public testing::FakeRecorder {
   }
 
  private:
+  static std::string WorkOf(const Launch& launch) {
+    std::string work = launch.kernel + " " + std::to_string(static_cast<int>(launch.phase));
+    for (const unsigned blocks : launch.grid) work += " " + std::to_string(blocks);
+    for (const uint64_t flop : launch.flop) work += " " + std::to_string(flop);
+    return work + "\n";
+  }
+
   std::mutex mutex_;
   std::map<uint32_t, Key> keys_;
-  std::map<uint32_t, const Launch*> launches_;  // by the row of the table, which the site's operator is
+  std::map<uint32_t, const Launch*> launches_;  // by the row of the table, which the site's layer is
+  std::map<uint32_t, std::string> work_;        // of each layer: what it launches
 };
 
 // The collector measures by the simulated clock, so that what else the machine does costs nothing here.
@@ -304,7 +323,6 @@ Run RunProgram(const Options& options, const std::vector<Launch>& program, Recor
   Find<decltype(::cuCtxSetCurrent)>(driver, "cuCtxSetCurrent")(context);
   Find<decltype(::sim_set_chip)>(driver, "sim_set_chip")("GH100", 9, 0);
   Find<decltype(::sim_set_exclusive)>(driver, "sim_set_exclusive")(options.exclusive != 0 ? 1 : 0);
-  Find<decltype(::sim_set_holding)>(driver, "sim_set_holding")(options.holding != 0 ? 1 : 0);
   Find<decltype(::sim_set_time)>(driver, "sim_set_time")(static_cast<int>(options.pace), 1);
   g_now = now;
   g_spend = spend;
@@ -434,8 +452,7 @@ Recorder& TraceInto(const std::string& folder, std::vector<Launch>* program) {
 bool Parse(int argc, char** argv, Options* options) {
   const std::map<std::string_view, uint64_t*> numbers = {
       {"--launches", &options->launches}, {"--steps", &options->steps},         {"--streams", &options->streams},
-      {"--seed", &options->seed},         {"--exclusive", &options->exclusive}, {"--holding", &options->holding},
-      {"--pace", &options->pace}};
+      {"--seed", &options->seed},         {"--exclusive", &options->exclusive}, {"--pace", &options->pace}};
   const std::map<std::string_view, double*> shares = {{"--step-ms", &options->step_ms},
                                                       {"--overhead", &options->overhead}};
   const std::map<std::string_view, std::string*> words = {{"--noise", &options->noise}, {"--trace", &options->trace}};
@@ -461,7 +478,7 @@ int Main(int argc, char** argv) {
   if (!Parse(argc, argv, &options)) {
     fprintf(stderr,
             "usage: counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]\n"
-            "                [--noise white|step|2...16] [--exclusive 0|1] [--holding 0|1] [--pace K]\n"
+            "                [--noise white|step|2...16] [--exclusive 0|1] [--pace K]\n"
             "                [--trace FOLDER]\n");
     return 2;
   }

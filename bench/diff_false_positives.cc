@@ -92,7 +92,7 @@ int Main(int argc, char** argv) {
   for (const Noise noise : {Noise::kWhite, Noise::kClockHalf, Noise::kClockTwo, Noise::kShortMemory,
                             Noise::kSlowSteps, Noise::kSlowLaunches}) {
     if (!only_noise.empty() && NoiseName(noise) != only_noise) continue;
-    for (const Schedule schedule : {Schedule::kRotation, Schedule::kFiftySteps, Schedule::kRecording}) {
+    for (const Schedule schedule : {Schedule::kParts, Schedule::kFiftySteps, Schedule::kRecording}) {
       if (!only_schedule.empty() && ScheduleName(schedule) != only_schedule) continue;
       for (const uint32_t launches : {1u, 16u}) {
         Line same, changed;
@@ -111,7 +111,7 @@ int Main(int argc, char** argv) {
         };
         const double judged = static_cast<double>(std::max<uint64_t>(same.judged, 1));
         const bool wrong = percent(same.any, same.judged) > 5 + 2 * 100 * std::sqrt(0.05 * 0.95 / judged);
-        const bool blind = launches > 1 && ((schedule == Schedule::kRotation && changed.found < kFoundInLong) ||
+        const bool blind = launches > 1 && ((schedule == Schedule::kParts && changed.found < kFoundInLong) ||
                                             (schedule == Schedule::kFiftySteps && changed.found < kFoundInShort));
         holds = holds && !wrong && !blind;
         printf("%-13s %-10s %8u | %8.1f%c %9.1f %9.3f | %13.1f %% | %5" PRIu64 " of %" PRIu64 "%c\n",

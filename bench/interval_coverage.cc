@@ -218,7 +218,7 @@ int Main(int argc, char** argv) {
     printf(i < 2 ? " |" : " |\n");
   }
   constexpr uint32_t kLaunches[] = {1, 4, 16, 64};
-  constexpr Schedule kSchedules[] = {Schedule::kOneGroup, Schedule::kRotation, Schedule::kFiftySteps};
+  constexpr Schedule kSchedules[] = {Schedule::kWholeSteps, Schedule::kParts, Schedule::kFiftySteps};
   // One exam in twenty fails a cell that keeps to the limits (Bonferroni).
   constexpr double kLevel = 0.05 / static_cast<double>(std::size(kAllNoises) * std::size(kSchedules) *
                                                        std::size(kLaunches) * kLevels.size() * kQuantities.size());

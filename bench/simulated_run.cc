@@ -9,7 +9,7 @@
 
 #include "cli/trace/frames.h"
 #include "cli/trace/read.h"
-#include "collector/arming/policy.h"
+#include "collector/arming/schedule.h"
 #include "collector/record/launch_table.h"
 #include "collector/record/step_sums.h"
 #include "collector/trace_encoder.h"
@@ -18,13 +18,10 @@
 namespace rfinject::bench {
 namespace {
 
-using arming::Action;
-using arming::GroupRole;
-
 constexpr uint64_t kLongRun = 3000, kRecordedSteps = 20;
 constexpr uint64_t kSkipped = 10;  // steps before a window
-// What a step with counters and one with times cost, in steps; the noise that the host adds to a step's duration.
-constexpr double kCountersCost = 1, kTimesCost = 0.05, kHostSpread = 0.01;
+// What a step with times costs, in steps; the noise that the host adds to a step's duration.
+constexpr double kTimesCost = 0.01, kHostSpread = 0.01;
 constexpr double kOddStep = 1.2, kLongStep = 1.5;
 constexpr uint64_t kRare = 10;
 constexpr double kHostBound = 1.5;  // what the host takes for a step, over what the GPU does
@@ -161,7 +158,7 @@ bool IsRealistic(Noise noise) {
 }
 
 std::string ScheduleName(Schedule schedule) {
-  static constexpr const char* kNames[] = {"one group", "rotation", "--steps 50", "recording"};
+  static constexpr const char* kNames[] = {"whole steps", "parts", "--steps 50", "recording"};
   return kNames[static_cast<size_t>(schedule)];
 }
 
@@ -179,16 +176,11 @@ class Simulation {
         steps_(recording_                                  ? kRecordedSteps
                : options.schedule == Schedule::kFiftySteps ? 50
                                                            : kLongRun),
-        roles_(options.schedule == Schedule::kOneGroup
-                   ? std::vector<GroupRole>{GroupRole::kHardware}
-                   : std::vector<GroupRole>{GroupRole::kHardware, GroupRole::kHardware, GroupRole::kOnce,
-                                            GroupRole::kGuard}),
-        policy_(ArmingOf(options), roles_),
+        schedule_(ArmingOf(options)),
         chunk_(wire::kMaxPayloadSize) {}
 
   SimulatedResult Run() {
     MakeKeys();
-    for (uint32_t i = 0; i < keys_.size(); ++i) policy_.OnNewKey(i);
     WriteDefinitions();
     const Path path(options_.noise, steps_, random_);
     rhythm_ = random_();
@@ -221,14 +213,14 @@ class Simulation {
   }
 
  private:
-  static arming::Options ArmingOf(const SimulatedRun& options) {
-    arming::Options arming;
+  static arming::ScheduleOptions ArmingOf(const SimulatedRun& options) {
+    arming::ScheduleOptions schedule;
     if (options.schedule == Schedule::kFiftySteps) {  // as `--skip 10 --steps 50` sets it
-      arming.window_steps = 50;
-      arming.warm_up_steps = 2;
+      schedule.run_steps = 50;
+      schedule.warm_up_steps = 2;
     }
-    arming.seed = options.seed;
-    return arming;
+    schedule.seed = options.seed;
+    return schedule;
   }
 
   // The program's kernels are the same for every seed, so that two runs are of one program.
@@ -305,37 +297,40 @@ class Simulation {
     }
   }
 
-  void DoSampled(uint32_t i, uint64_t step, double factor, const arming::Decision& decision, double* ns,
-                 double* bytes) {
+  // Whether the window of samples holds a key's launches. Its place in the step is drawn.
+  bool Holds(uint32_t key) const {
+    if (options_.schedule != Schedule::kParts) return true;
+    const auto keys = static_cast<uint32_t>(keys_.size());
+    return (key + keys - part_) % keys < keys / 3;
+  }
+
+  void DoTimed(uint32_t i, uint64_t step, double factor, bool sampled, double* ns, double* bytes) {
     const Key& key = keys_[i];
-    double sum = 0;
-    const bool times = decision.action == Action::kTimes;
-    // Only the SASS group has no room for the bytes (collector/cupti/planner.h).
-    const bool counts_bytes = !times && roles_[decision.group] != GroupRole::kOnce;
-    const double spread = times ? options_.launch_spread : options_.launch_spread / 1.5;
-    for (uint32_t launch = 0; launch < options_.launches; ++launch) {
-      double value = (times ? key.ns : key.bytes) * factor * (1 + spread * normal_(random_));
+    double times = 0, moved = 0;
+    const auto draw = [&](double mean, double spread) {
+      double value = mean * factor * (1 + spread * normal_(random_));
       if (options_.noise == Noise::kSlowLaunches && uniform_(random_) < kSlowShare) value *= kSlowLaunch;
-      const uint64_t sample = Whole(value);
-      sum += static_cast<double>(sample);
-      if (times) {
-        Add(key, step, {{kTime, sample}});
-      } else if (counts_bytes) {
-        Add(key, step, {{kDramBytes, sample}, {kFlopFirst + 1, key.flop}});
-      }
+      return Whole(value);
+    };
+    for (uint32_t launch = 0; launch < options_.launches; ++launch) {
+      const uint64_t time = draw(key.ns, options_.launch_spread),
+                     byte = draw(key.bytes, options_.launch_spread / 1.5);
+      times += static_cast<double>(time);
+      moved += static_cast<double>(byte);
+      Add(key, step, {{kTime, time}});
+      if (sampled && Holds(i)) Add(key, step, {{kDramBytes, byte}, {kFlopFirst + 1, key.flop}});
     }
-    double& own = times ? *ns : *bytes;
-    double& other = times ? *bytes : *ns;
-    own = sum;
-    if (steps_ <= 500) other *= MeanNoise(times ? options_.launch_spread / 1.5 : options_.launch_spread);
-    if (times) policy_.OnTime(i, sum / m_, options_.launches);
-    if (counts_bytes) policy_.OnBytes(i, sum / m_);
-    if (!times) policy_.OnCounted(i, decision.group);
+    *ns = times;
+    *bytes = moved;
   }
 
   void DoStep(uint64_t step, const Path& path) {
-    const arming::Decision decision =
-        recording_ ? arming::Decision{.action = arming::Action::kTimes} : policy_.Begin(step);
+    if (!recording_ && schedule_.Begins(step)) {
+      window_end_ = step + arming::Schedule::kStepsOfWindow;
+      sampled_step_ = step + random_() % arming::Schedule::kStepsOfWindow;
+      part_ = static_cast<uint32_t>(random_() % keys_.size());
+    }
+    const bool timed = recording_ || step < window_end_, sampled = !recording_ && timed && step == sampled_step_;
     const double factor = path.at(step);
     const bool counted = !path.slow(step);
     true_steps_ += counted;
@@ -344,30 +339,26 @@ class Simulation {
       if (!Runs(options_.noise, i, step, rhythm_)) continue;
       own_ns += m_ * keys_[i].ns;
       double ns = keys_[i].ns * m_ * factor, bytes = keys_[i].bytes * m_ * factor;
-      if (decision.action == Action::kNone) {
-        DoUnsampled(&ns, &bytes);
+      if (timed) {
+        DoTimed(i, step, factor, sampled, &ns, &bytes);
       } else {
-        DoSampled(i, step, factor, decision, &ns, &bytes);
+        DoUnsampled(&ns, &bytes);
       }
       if (counted) true_ns_[i] += ns, true_bytes_[i] += bytes;
       all_ns_[i] += ns, all_bytes_[i] += bytes;
     }
-    const double cost = decision.action == Action::kCounters ? kCountersCost
-                        : decision.action == Action::kTimes  ? kTimesCost
-                                                             : 0;
     const bool hidden = options_.noise == Noise::kHiddenStates || options_.noise == Noise::kHiddenWarmUp;
     const double by_the_clock = hidden ? kHostBound : factor;
+    const double cost = timed ? kTimesCost : 0;
     const uint64_t duration = Whole(own_ns * (by_the_clock * (1 + kHostSpread * normal_(random_)) + cost));
     if (recording_) return;
-    policy_.End(step, decision, duration, true);
     StepRecord record;
     record.index = skipped_ + step;
     record.duration_ns = duration;
     record.samples = 8;
     record.measured = true;
-    record.armed_group = decision.action == Action::kCounters ? decision.group + 1 : 0;
     records_.push_back(record);
-    result_.armed += decision.action == Action::kCounters;
+    result_.armed += sampled;
   }
 
   void WriteStatistics() {
@@ -377,7 +368,7 @@ class Simulation {
     })) {
     }
     const size_t before = chunk_.size();
-    sums_.CompleteBefore(UINT64_MAX);
+    sums_.CompleteAll();
     for (const SampledStep& sampled : sums_.complete()) EncodeRecord(kRunId, sampled, &chunk_);
     result_.series_bytes = chunk_.size() - before;
     for (const StepRecord& record : records_) EncodeStep(record, &chunk_);
@@ -410,8 +401,9 @@ class Simulation {
   const bool recording_;
   const uint64_t skipped_;  // steps before the first, in the trace's numbers
   const uint64_t steps_;
-  const std::vector<GroupRole> roles_;
-  arming::Policy policy_;
+  arming::Schedule schedule_;
+  uint64_t window_end_ = 0, sampled_step_ = 0;
+  uint32_t part_ = 0;  // the first key of a window that holds a part of a step
   wire::Encoder chunk_;
   LaunchTable& table_ = Table();
   StepSums sums_;

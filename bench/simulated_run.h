@@ -1,8 +1,8 @@
 // File: simulated_run.h
 //
-// Makes up a training run, for the exams of the intervals and of diff: kernels with noise, measured in the steps that
-// the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only the GPU is
-// made up; policy, trace, reader and report are those that are shipped.
+// Makes up a training run, for the exams of the intervals and of diff: kernels with noise, timed and sampled in the
+// steps that the schedule chooses, written by the trace's encoders and read back by the command's reader. Only the
+// GPU is made up; schedule, trace, reader and report are those that are shipped.
 #ifndef RFINJECT_BENCH_SIMULATED_RUN_H_
 #define RFINJECT_BENCH_SIMULATED_RUN_H_
 
@@ -55,13 +55,14 @@ uint64_t PeriodOf(Noise noise);
 std::string NoiseName(Noise noise);
 bool IsRealistic(Noise noise);  // a clock's, short memory, outliers: what a GPU that is well does
 
-// The last is another tool's recording of twenty steps: every launch has its time, and no step is known.
-enum class Schedule : uint8_t { kOneGroup, kRotation, kFiftySteps, kRecording };
+// Windows of samples that hold whole steps, and a third of a step; `--steps 50`. The last is another tool's recording
+// of twenty steps: every launch has its time, and no step is known.
+enum class Schedule : uint8_t { kWholeSteps, kParts, kFiftySteps, kRecording };
 std::string ScheduleName(Schedule schedule);
 
 struct SimulatedRun {
   Noise noise = Noise::kWhite;
-  Schedule schedule = Schedule::kOneGroup;
+  Schedule schedule = Schedule::kWholeSteps;
   uint32_t launches = 1;        // of each key a step
   double launch_spread = 0.03;  // of a launch's time, relative; of its bytes two thirds of it
   uint32_t layers = 4;          // each has two keys forward and two backward; the optimizer has two of its own
@@ -83,7 +84,7 @@ struct SimulatedResult {
   cli::Profile profile;  // as read from the trace
   std::vector<TrueKey> keys;
   size_t trace_bytes = 0, series_bytes = 0;  // of them, what sums by step take
-  uint64_t steps = 0, armed = 0;             // with counters
+  uint64_t steps = 0, armed = 0;             // with samples
 };
 
 // Simulates one run, from drawn launch times to the intervals that a report of its trace would print. The same

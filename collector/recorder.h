@@ -74,9 +74,6 @@ struct LaunchRecord {
   uint32_t launches = 1;  // 0: samples for launches that were recorded already
   uint32_t sample_count = 0;
   std::array<Sample, kMaxSamplesPerRecord> samples{};
-  // Recorder::Add only: the samples are shares of one sum over a range of launches (MetricStats.shared_sums). It is 1
-  // in the first record of a key for such a sum, 0 in the key's other records for it.
-  uint32_t shared_sums = 0;
 
   // There must be room for one more.
   void AddSample(uint32_t metric, uint64_t value) noexcept { samples[sample_count++] = {metric, value}; }
@@ -123,6 +120,10 @@ class Recorder {
   // the window, which may have closed by then: the caller must note at the launch whether it was in the window
   // (InWindow).
   virtual void Add(const LaunchRecord& record) noexcept = 0;
+  // The same for samples of launches that were recorded in `step`, which has ended. The samples of a metric must come
+  // in the order of the steps; those of kOfNoStep are in no sum by step (SampledStep).
+  static constexpr uint64_t kOfNoStep = UINT64_MAX;
+  virtual void AddSamples(const LaunchRecord& record, uint64_t step) noexcept = 0;
 
   // --- CUDA graphs: one record (LaunchRecord::kGraph) stands for all that a launch of the graph launches. Cold
   // calls. DefineGraph returns the graph's number; 0 when there is no room for it. While the graph is not `settled`,
@@ -162,8 +163,6 @@ class Recorder {
   virtual void MarkArmed(uint32_t group) noexcept = 0;
   // Tells the device memory in use at the end of the current step, and the most during it: bytes, of all processes.
   virtual void NoteMemory(uint64_t in_use, uint64_t peak) noexcept = 0;
-  // Tells for how long something ran on the GPU in the current step.
-  virtual void NoteBusy(uint64_t ns) noexcept = 0;
   // Tells what lay in the device's memory when the most was allocated; it takes the place of the last peak. A cold
   // call.
   virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept = 0;

@@ -91,7 +91,7 @@ bool ParseOneOf(const std::string& text, std::initializer_list<std::string_view>
 }
 
 bool ParseLog(const std::string& text, int* value) {
-  constexpr std::array<std::string_view, 4> kNames = {"quiet", "normal", "verbose", "debug"};
+  constexpr std::array<std::string_view, 5> kNames = {"quiet", "normal", "verbose", "debug", "calls"};
   for (size_t i = 0; i < kNames.size(); ++i) {
     const int level = static_cast<int>(i) - 1;
     if (text == kNames[i] || text == std::to_string(level)) {
@@ -171,7 +171,7 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
     } else if (word == "RANKS") {
       check(value.empty() || ParseRanks(value, &settings.ranks), "all, or ranks like 0,3 are wanted");
     } else if (word == "LOG") {
-      check(ParseLog(value, &settings.verbosity), "one of quiet, normal, verbose, debug is wanted");
+      check(ParseLog(value, &settings.verbosity), "one of quiet, normal, verbose, debug, calls is wanted");
     } else if (word == "METRICS") {
       settings.metrics = value;
     } else if (word == "TIER") {

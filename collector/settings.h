@@ -23,7 +23,7 @@ struct Settings {
   double overhead_percent = 1;  // RFINJECT_OVERHEAD
   uint64_t max_size_mb = 256;   // RFINJECT_MAX_SIZE: of a trace, in MB (10^6 bytes); 0: any size
   std::string ranks;            // RFINJECT_RANKS: those that measure, "0,3"; empty or "all": every one
-  int verbosity = 0;            // RFINJECT_LOG: quiet -1, normal 0, verbose 1, debug 2
+  int verbosity = 0;            // RFINJECT_LOG: quiet -1, normal 0, verbose 1, debug 2, calls 3
   std::string metrics;          // RFINJECT_METRICS: extra hardware metrics, comma separated
   std::string tier;             // RFINJECT_TIER: force a lower tier (A…F), for tests and for trouble
   std::string mode;             // RFINJECT_MODE: auto|range|user|legacy|pm|times|none, the hardware source to use

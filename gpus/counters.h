@@ -50,9 +50,9 @@ inline constexpr std::string_view kDramClockMetric = "dram__cycles_elapsed.avg.p
 inline constexpr std::string_view kTensorOpsPrefix = "sm__ops_path_tensor_";
 // The counter of instructions on the tensor pipe, which CUPTI before 12.2 update 2 has instead of operations.
 inline constexpr std::string_view kTensorInstructionsMetric = "sm__inst_executed_pipe_tensor.sum";
-// "_realtime" can be read while kernels run; other counters count for whole kernels only.
-inline constexpr std::string_view kTensorActiveMetric =
-    "sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed";
+
+// For how many cycles the tensor pipes of all SMs worked: 0 in a kernel without tensor instructions.
+inline constexpr std::string_view kTensorCyclesMetric = "sm__pipe_tensor_cycles_active.sum";
 
 // The counters of DRAM's reads and writes in each spelling; a chip has one. Where both of one spelling were counted
 // their sum is the traffic, which kDramTotalMetric also counts.
@@ -62,8 +62,8 @@ struct DramCounters {
 inline constexpr std::array<DramCounters, 2> kDramCounters = {
     {{kDramReadMetric, kDramWriteMetric}, {kDramOpReadMetric, kDramOpWriteMetric}}};
 
-// What every hardware group of the collector counts, in falling order of importance. Where several counters count the
-// same quantity, the first that the chip has is taken.
+// What other tools' files have beside FLOP, in falling order of importance. Where several counters count the same
+// quantity, the first that the chip has is taken.
 enum class BaseQuantity : uint8_t { kDramRead, kDramWrite, kTime, kCycles, kL2Bytes, kL1Bytes };
 struct BaseMetric {
   std::string_view name;

@@ -177,6 +177,7 @@ class Trace:
         self.eval_batches = 0  # that were validated
         self.diagnostics = []
         self.pm_windows = []
+        self.sampled_windows = []
         self.drops = {}        # what: count
         self.end = None        # {"reason": …}, or None when the process was cut off
         self.damage = ""       # why reading stopped early, or ""
@@ -217,6 +218,7 @@ class Trace:
         self.eval_batches += sum(run.get("eval_batches", 0) for run in chunk.get("step_stats", {}).get("run", []))
         self.diagnostics += chunk.get("diagnostic", [])
         self.pm_windows += chunk.get("pm_window", [])
+        self.sampled_windows += chunk.get("sampled_window", [])
         for drop in chunk.get("drop", []):
             self.drops[drop["what"]] = self.drops.get(drop["what"], 0) + drop.get("count", 0)
         if "end" in chunk:

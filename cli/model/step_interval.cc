@@ -211,7 +211,7 @@ bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> value
   if (values.size() < kLeastForDrift) return false;
   const std::vector<Batch> batches = BatchesOf(steps, values, kBatchSteps);
   // A short window does not have eight batches. Its steps are drawn so that what neighbours have in common does not
-  // matter (collector/arming/policy.h); a trend does, and a level that only few steps have.
+  // matter (collector/arming/schedule.h); a trend does, and a level that only few steps have.
   if (batches.size() < kLeastForDrift) return HaveATrend(steps, values) || ChangesItsLevel(values);
   double mean = 0;
   for (const Batch& batch : batches) mean += batch.mean();

@@ -177,15 +177,15 @@ TEST_F(CapturedGraphsTest, NodesThatNobodySawCapturedAreOfTheGraphsOwnRow) {
 }
 
 TEST_F(CapturedGraphsTest, AGraphHasARowOfItsOwnUntilItsKernelsWereCounted) {
-  keys_.SetGroups(2);
+  keys_.SetCounting(true);
   const uint32_t gemm = Key("gemm", 1);
   Capture(graph_, {gemm}, 50);
-  for (int counted = 0; counted <= 2; ++counted) {
-    if (counted > 0) keys_.NoteCounted(gemm, counted - 1);
+  for (int counted = 0; counted <= 1; ++counted) {
+    if (counted > 0) keys_.NoteCounted(gemm);
     Instantiate(executable_, graph_, 50, 1);
     const CapturedGraphs::Launch launch = Launch(executable_);
-    EXPECT_EQ(graphs_.ContentsOf(launch.number)->has_row, counted < 2);
-    EXPECT_EQ(graphs_.TakeReasons(), counted < 2 ? CapturedGraphs::kHasRow : 0u);
+    EXPECT_EQ(graphs_.ContentsOf(launch.number)->has_row, counted < 1);
+    EXPECT_EQ(graphs_.TakeReasons(), counted < 1 ? CapturedGraphs::kHasRow : 0u);
     graphs_.DestroyExecutable(executable_);
   }
 }

@@ -7,7 +7,7 @@
 namespace rfinject::cupti {
 
 bool Contexts::AddFirst(CUcontext context, uint32_t device) noexcept {
-  auto* first = new (std::nothrow) CountedContext(context, device, recorder_, keys_);
+  auto* first = new (std::nothrow) CountedContext(context, device);
   if (first == nullptr) return false;
   contexts_[0].store(first, std::memory_order_release);
   count_.store(1, std::memory_order_release);
@@ -29,16 +29,11 @@ CountedContext* Contexts::Add(CUcontext context, uint32_t seen) noexcept {
   if (api_.cuptiGetDeviceId == nullptr || api_.cuptiGetDeviceId(context, &device) != CUPTI_SUCCESS) {
     device = first() != nullptr ? first()->device() : 0;
   }
-  auto* added = new (std::nothrow) CountedContext(context, device, recorder_, keys_);
+  auto* added = new (std::nothrow) CountedContext(context, device);
   if (added == nullptr) return nullptr;
   contexts_[count].store(added, std::memory_order_release);
   count_.store(count + 1, std::memory_order_release);
   return added;
-}
-
-void Contexts::ResetLocksInForkedChild() noexcept {
-  ForEach([](CountedContext& one) { one.log().ResetLockInForkedChild(); });
-  adding_.ResetInForkedChild();
 }
 
 }  // namespace rfinject::cupti

@@ -1,7 +1,7 @@
 // File: contexts.h
 //
-// Contexts is the list of the CUDA contexts that have launched something, each with its device, its counters and its
-// log (counted_context.h). The list only grows, and its entries stay where they are, so that launch callbacks read it
+// Contexts is the list of the CUDA contexts that have launched something, each with its device and its gate
+// (counted_context.h). The list only grows, and its entries stay where they are, so that launch callbacks read it
 // without a lock.
 //
 // Find and ForEach are for every thread. AddFirst is for the thread that ends the steps, before anything is
@@ -15,8 +15,6 @@
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/counted_context.h"
-#include "collector/cupti/launch_keys.h"
-#include "collector/recorder.h"
 #include "collector/sync.h"
 
 namespace rfinject::cupti {
@@ -27,8 +25,7 @@ class Contexts {
   static constexpr size_t kMaxContexts = 16;
 
   // The arguments must outlive the object. `api` may be filled later, but before AddFirst.
-  Contexts(const Api& api, Recorder& recorder, LaunchKeys& keys) noexcept
-      : api_(api), recorder_(recorder), keys_(keys) {}
+  explicit Contexts(const Api& api) noexcept : api_(api) {}
 
   // Adds the context that the measured steps are ended in. Returns false when memory ran out.
   bool AddFirst(CUcontext context, uint32_t device) noexcept;
@@ -57,16 +54,12 @@ class Contexts {
     for (uint32_t i = 0; i < count; ++i) function(at(i));
   }
 
-  // To be called in a forked child before it has threads: the lock and the logs' locks may have been held in the
-  // parent.
-  void ResetLocksInForkedChild() noexcept;
+  void ResetLockInForkedChild() noexcept { adding_.ResetInForkedChild(); }
 
  private:
   [[gnu::noinline]] CountedContext* Add(CUcontext context, uint32_t seen) noexcept;
 
   const Api& api_;
-  Recorder& recorder_;
-  LaunchKeys& keys_;
   Mutex adding_;  // held by the one thread that appends
   std::atomic<CountedContext*> contexts_[kMaxContexts] = {};
   std::atomic<uint32_t> count_{0};

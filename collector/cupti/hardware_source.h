@@ -4,9 +4,6 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_HARDWARE_SOURCE_H_
 #define RFINJECT_COLLECTOR_CUPTI_HARDWARE_SOURCE_H_
 
-#include <atomic>
-#include <cstdint>
-
 #include "collector/source.h"
 
 namespace rfinject {
@@ -14,9 +11,6 @@ namespace rfinject {
 // The hardware source; nullptr when settings.mode is "none", or this process can have no GPU. It starts nothing yet:
 // that happens at the end of the first step in which a CUDA context is current.
 Source* MakeHardwareSource(const Settings& settings, Recorder& recorder) noexcept;
-
-// For how many ns, at least, a step with counters may go without a launch before it counts as stuck. Tests change it.
-inline std::atomic<uint64_t> g_stall_ns{10'000'000'000};
 
 }  // namespace rfinject
 

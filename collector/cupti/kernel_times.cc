@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/launch_keys.h"
@@ -36,6 +37,7 @@ Prefix ReadPrefix(const CUpti_Activity* record, KernelTimes::Record* found) {
   found->ns = prefix.end - prefix.start;
   found->start_ns = prefix.start;
   found->node_id = prefix.graph_node_id;
+  found->device = prefix.device_id;
   return prefix;
 }
 
@@ -90,29 +92,23 @@ int KernelTimes::Begin() {
   return CUPTI_SUCCESS;
 }
 
-int KernelTimes::End(bool launched, std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) {
-  if (!open_) return CUPTI_ERROR_INVALID_OPERATION;
-  // The flush is forced: otherwise only full buffers come back. Nothing is running any more, so no record is cut
-  // short.
-  const CUptiResult flushed = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  bool others = false;
-  if (lock_.LockFor(kStepLockWaitNs)) {
-    const HeldLock held(lock_);
-    others = flushed == CUPTI_SUCCESS && launched && records_.empty() && invalid_ == 0 && dropped_ == 0;
-  }
-  if (others) {
-    Leave();
-    return CUPTI_SUCCESS;
-  }
-  const int disabled = DisableAll();
-  if (lock_.LockFor(kStepLockWaitNs)) {
-    const HeldLock held(lock_);
-    records->swap(records_);
-    records_.clear();
-    *invalid = invalid_;
-    *dropped = dropped_;
-  }
-  return flushed != CUPTI_SUCCESS ? flushed : disabled;
+int KernelTimes::End() { return open_ ? DisableAll() : CUPTI_ERROR_INVALID_OPERATION; }
+
+int KernelTimes::Flush(bool all) { return api_.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0); }
+
+size_t KernelTimes::received() noexcept {
+  if (!lock_.LockFor(kStepLockWaitNs)) return 0;
+  const HeldLock held(lock_);
+  return records_.size() + invalid_ + dropped_;
+}
+
+void KernelTimes::Take(std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) noexcept {
+  if (!lock_.LockFor(kStepLockWaitNs)) return;
+  const HeldLock held(lock_);
+  records->swap(records_);
+  records_.clear();
+  *invalid = std::exchange(invalid_, 0);
+  *dropped = std::exchange(dropped_, 0);
 }
 
 bool KernelTimes::OthersHaveIt() noexcept {
@@ -131,6 +127,8 @@ int KernelTimes::TakeBack() {
   if (left_) {
     result = DisableAll();
     left_ = false;
+    // A buffer of the other's that is not full would get our records.
+    Flush(true);
   }
   if (lock_.LockFor(kStepLockWaitNs)) {
     const HeldLock held(lock_);

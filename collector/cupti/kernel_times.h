@@ -1,10 +1,11 @@
 // File: kernel_times.h
 //
-// KernelTimes takes the times of kernels, copies and memory sets from CUPTI's activity records, for one step at a
-// time, seldom. Outside such a window none of the records' kinds is enabled, and CUPTI instruments nothing.
+// KernelTimes takes the times of kernels, copies and memory sets from CUPTI's activity records, for a few steps at a
+// time. Outside such a window none of the records' kinds is enabled, and CUPTI instruments nothing.
 //
-// The thread that ends the steps opens and closes the window and reads the records. CUPTI asks for buffers and hands
-// them back on threads of its own, or on the program's.
+// The thread that ends the steps opens and closes the window. What was launched in it may run much later: our own
+// thread asks for the records until all have come, and nothing is waited for. CUPTI asks for buffers and hands them
+// back on threads of its own, or on the program's.
 #ifndef RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 #define RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 
@@ -29,6 +30,7 @@ class KernelTimes {
     // Of what a graph has launched: the number of its node, where CUPTI gives one, and what it ran.
     uint64_t node_id = 0;
     bool transfer = false;
+    uint32_t device = 0;
     uint32_t kernel = 0;  // the recorder's id of its name; 0: a name that was never launched or captured
     std::array<uint32_t, 3> grid{}, block{};
   };
@@ -37,19 +39,27 @@ class KernelTimes {
   // any time.
   KernelTimes(const Api& api, LaunchKeys& keys);
 
-  // --- For the thread that ends the steps. An int that they return is a CUptiResult.
+  // --- For the thread that ends the steps. An int that is returned is a CUptiResult.
 
   // Gives CUPTI the callbacks that bring and take its buffers. Must succeed before anything else is called.
   int Register();
   // Opens a window: from now on CUPTI records.
   int Begin();
-  // Closes the window. Its kernels must have finished: the caller has synchronised. `records` receives the times,
-  // `invalid` the number of records without one, `dropped` the number of those that CUPTI had no room for. When
-  // no record has come although something was `launched`, another tool's callbacks got the records; the window is
-  // then left as by Leave(), and `records` is empty.
-  int End(bool launched, std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped);
+  // Closes the window: what is launched from now on has no record.
+  int End();
 
-  // Whether CUPTI has refused to end the window: kernels stay instrumented then, and no counters may be armed any
+  // --- For our own thread, after End.
+
+  // Asks CUPTI for the records of what has run, or, where `all` is true, for every record that it has: what still
+  // runs has no time then.
+  int Flush(bool all);
+  // How many records have come since Begin.
+  size_t received() noexcept;
+  // Takes the times; `invalid` receives the number of records without one, `dropped` of those that CUPTI had no room
+  // for.
+  void Take(std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) noexcept;
+
+  // Whether CUPTI has refused to end the window: kernels stay instrumented then, and nothing may be counted any
   // more.
   bool still_open() const { return open_; }
 

@@ -138,6 +138,7 @@ bool DecodeLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data, LaunchC
     default:
       // All others that are enabled are copies and memory sets.
       call->function = reinterpret_cast<const void*>(static_cast<uintptr_t>(cbid));
+      call->transfer = true;
       *kind = CallKind::kTransfer;
       *name = data.functionName;
   }

@@ -34,6 +34,8 @@ bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
          a.dynamic_shared_bytes == b.dynamic_shared_bytes && a.device == b.device && a.site == b.site;
 }
 
+constexpr const char* kCollectives[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"};
+
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_cache_key;
 __thread void* t_cache = nullptr;
@@ -47,6 +49,13 @@ void MakeCacheKey() noexcept { pthread_key_create(&g_cache_key, &FreeCache); }
 }  // namespace
 
 std::atomic<uint32_t> LaunchKeys::next_epoch_{0};
+
+bool LaunchKeys::IsCollective(const char* name) noexcept {
+  for (const char* const collective : kCollectives) {
+    if (name != nullptr && std::strstr(name, collective) != nullptr) return true;
+  }
+  return false;
+}
 
 LaunchKeys::Entry* LaunchKeys::ThreadCache() noexcept {
   if (t_cache == nullptr) {
@@ -98,7 +107,7 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   entry.hash = hash;
   entry.call = call;
   entry.epoch = epoch_;
-  entry.key = static_cast<uint32_t>(identities_.size());
+  entry.key = static_cast<uint32_t>(known_.size());
   entry.identity.kernel = kernel;
   entry.identity.site = call.site;
   // NCCL's kernels are communication, whichever layer they are launched from (DistributedDataParallel launches them
@@ -108,10 +117,10 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   entry.identity.block = call.block;
   entry.identity.dynamic_shared_bytes = call.dynamic_shared_bytes;
   entry.identity.device = call.device;
-  identities_.push_back(entry.identity);
+  known_.push_back({.identity = entry.identity, .transfer = call.transfer});
   table_.emplace(hash, entry);
   *slot = entry;
-  size_.store(static_cast<uint32_t>(identities_.size()), std::memory_order_release);
+  size_.store(static_cast<uint32_t>(known_.size()), std::memory_order_release);
   return entry.key;
 } catch (...) {
   return kNoKey;
@@ -144,34 +153,29 @@ uint32_t LaunchKeys::FindKernel(const char* name) noexcept {
   return at != kernels_.end() ? at->second : 0;
 }
 
-void LaunchKeys::SetGroups(size_t groups) noexcept {
+void LaunchKeys::NoteCounted(uint32_t key) noexcept {
   if (!lock_.LockFor(kStepLockWaitNs)) return;
   const HeldLock held(lock_);
-  const uint32_t all = groups < 32 ? (uint32_t{1} << groups) - 1 : UINT32_MAX;
-  if (groups_ == all) return;  // another device's counters
-  groups_ = all;
-  counted_.clear();
-}
-
-void LaunchKeys::NoteCounted(uint32_t key, size_t group) noexcept try {
-  if (group >= 32 || !lock_.LockFor(kStepLockWaitNs)) return;
-  const HeldLock held(lock_);
-  if (key >= counted_.size()) counted_.resize(identities_.size());
-  if (key < counted_.size()) counted_[key] |= uint32_t{1} << group;
-} catch (...) {
-  // It counts as not counted.
+  if (key < known_.size()) known_[key].counted = true;
 }
 
 bool LaunchKeys::IsCounted(uint32_t key) noexcept {
+  if (!counting_.load(std::memory_order_relaxed)) return true;
   if (!lock_.LockFor(kLaunchLockWaitNs)) return false;
   const HeldLock held(lock_);
-  return groups_ == 0 || (key < counted_.size() && counted_[key] == groups_);
+  return key < known_.size() && known_[key].counted;
+}
+
+bool LaunchKeys::HasCounters(uint32_t key) noexcept {
+  if (!lock_.LockFor(kLaunchLockWaitNs)) return false;
+  const HeldLock held(lock_);
+  return key < known_.size() && !known_[key].transfer;
 }
 
 LaunchIdentity LaunchKeys::Identity(uint32_t key) noexcept {
   if (!lock_.LockFor(kLaunchLockWaitNs)) return {};
   const HeldLock held(lock_);
-  return key < identities_.size() ? identities_[key] : LaunchIdentity{};
+  return key < known_.size() ? known_[key].identity : LaunchIdentity{};
 }
 
 }  // namespace rfinject::cupti

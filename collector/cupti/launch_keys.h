@@ -28,6 +28,7 @@ struct LaunchCall {
   std::array<uint32_t, 3> block{};
   uint32_t dynamic_shared_bytes = 0;
   uint32_t device = 0;
+  bool transfer = false;  // a copy or a memory set, which has no counters; its function says so, too
   Site site;
 };
 
@@ -39,6 +40,9 @@ class LaunchKeys {
   // call is new. Returns kNoKey when memory ran out. This is on the path of every launch.
   uint32_t Find(const LaunchCall& call, const char* name, Recorder& recorder, LaunchIdentity* identity) noexcept;
 
+  // Whether a kernel of NCCL's, by the name that CUPTI gives, is part of what all ranks do together, in one order.
+  static bool IsCollective(const char* name) noexcept;
+
   // Whether a launch is a loss scaler's update of its scale (step_end.h). This is on the path of every launch.
   bool IsScaleUpdate(const LaunchIdentity& identity) const noexcept {
     return identity.kernel == scale_update_.load(std::memory_order_relaxed);
@@ -47,13 +51,15 @@ class LaunchKeys {
   // The number of keys so far; it only grows.
   uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   LaunchIdentity Identity(uint32_t key) noexcept;
+  // Whether launches of `key` may have counters: copies and memory sets have none.
+  bool HasCounters(uint32_t key) noexcept;
   // The recorder's id of the kernel that CUPTI calls `name`; 0 where no key has one.
   uint32_t FindKernel(const char* name) noexcept;
 
-  // Tells how many groups of counters there are, and that a launch of `key` was counted by one of them, by itself or
-  // with its layer; whether `key` has been counted by all of them.
-  void SetGroups(size_t groups) noexcept;
-  void NoteCounted(uint32_t key, size_t group) noexcept;
+  // Tells whether FLOP are counted in this process, and that all of `key` are known; whether they are, or none are
+  // counted at all.
+  void SetCounting(bool counting) noexcept { counting_.store(counting, std::memory_order_relaxed); }
+  void NoteCounted(uint32_t key) noexcept;
   bool IsCounted(uint32_t key) noexcept;
 
   void ResetLockInForkedChild() noexcept { lock_.ResetInForkedChild(); }
@@ -65,6 +71,10 @@ class LaunchKeys {
     LaunchIdentity identity;
     uint32_t key = kNoKey;
     uint32_t epoch = 0;
+  };
+  struct Known {
+    LaunchIdentity identity;
+    bool transfer = false, counted = false;
   };
   static constexpr size_t kCacheSize = 1024;  // of a thread, a power of two; 120 KiB
 
@@ -78,9 +88,8 @@ class LaunchKeys {
   std::unordered_multimap<uint64_t, Entry> table_ RFINJECT_GUARDED_BY(lock_);
   // The kernels' ids, by the name that CUPTI gives.
   std::map<std::string, uint32_t, std::less<>> kernels_ RFINJECT_GUARDED_BY(lock_);
-  std::vector<LaunchIdentity> identities_ RFINJECT_GUARDED_BY(lock_);
-  std::vector<uint32_t> counted_ RFINJECT_GUARDED_BY(lock_);  // by key: the groups, as bits
-  uint32_t groups_ RFINJECT_GUARDED_BY(lock_) = 0;            // all of them
+  std::vector<Known> known_ RFINJECT_GUARDED_BY(lock_);  // by key
+  std::atomic<bool> counting_{false};
   std::atomic<uint32_t> size_{0};
   std::atomic<uint32_t> scale_update_{UINT32_MAX};  // the id of the scaler's kernel, once it was launched
   // Caches outlive a table only in tests; an epoch tells whose entries they hold.

@@ -56,6 +56,20 @@ TEST(LaunchKeysTest, AKeyInNoLayerGetsItsNativeStackOnce) {
   g_native_stack.store(nullptr);
 }
 
+TEST(LaunchKeysTest, CopiesHaveNoCounters) {
+  rfinject::testing::FakeRecorder recorder;
+  LaunchKeys keys;
+  LaunchIdentity identity;
+  LaunchCall call;
+  const uint32_t kernel = keys.Find(call, "my_kernel", recorder, &identity);
+  call.transfer = true;
+  call.function = &keys;
+  const uint32_t copy = keys.Find(call, "cuMemcpyAsync", recorder, &identity);
+  EXPECT_TRUE(keys.HasCounters(kernel));
+  EXPECT_FALSE(keys.HasCounters(copy));
+  EXPECT_FALSE(keys.HasCounters(LaunchKeys::kNoKey));
+}
+
 TEST(LaunchKeysTest, CommunicationIsToldByTheNamesOfNcclsKernels) {
   rfinject::testing::FakeRecorder recorder;
   LaunchKeys keys;

@@ -1,11 +1,13 @@
 #include "collector/cupti/launch_tap.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <utility>
 
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/launch_call.h"
+#include "collector/cupti/lock_waits.h"
 #include "collector/step_end.h"
 #include "collector/step_waits.h"
 
@@ -99,24 +101,24 @@ void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) 
     t_ends_step = graph && graphs_.Find(call.call.function).optimizer;
     return;
   }
-  uint64_t owner = 0;
+  uint32_t number = LaunchLog::kNoGraph;
   if (graph) {
-    graphs_seen_.store(true, std::memory_order_relaxed);
-    owner = RecordGraph(&call);
+    number = RecordGraph(&call);
   } else {
     call.key = keys_.Find(call.call, call.name, recorder_, &call.record.identity);
     if (call.key != LaunchKeys::kNoKey) recorder_.Record(call.record);
     if (keys_.IsScaleUpdate(call.record.identity)) NoteScaleUpdate();
-    owner = OwnerOf(call.record.identity, false);
   }
-  if (call.record.identity.site.phase == Phase::kCommunication) {
-    communication_seen_.store(true, std::memory_order_relaxed);
-  }
-  if (logging_.load(std::memory_order_relaxed)) WriteLog(call, data, owner);
+  if (log_.open()) log_.Add(call.key, data.correlationId, number);
+  if (call.context == nullptr) return;
+  const bool communicates = call.record.identity.site.phase == Phase::kCommunication;
+  if (communicates && !LaunchKeys::IsCollective(call.name)) call.context->gate().Bar();
+  const bool counted = call.kind != CallKind::kTransfer && !communicates;
+  call.context->gate().Enter(call.key, number, counted);
 }
 
-// Records the launch of a graph, as one record whatever the graph holds. Returns its owner.
-uint64_t LaunchTap::RecordGraph(Call* call) noexcept {
+// Records the launch of a graph, as one record whatever the graph holds. Returns LaunchLog::Entry::graph.
+uint32_t LaunchTap::RecordGraph(Call* call) noexcept {
   CapturedGraphs::Launch graph = graphs_.Find(call->call.function);
   if (graph.number == 0) {
     call->key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
@@ -127,34 +129,18 @@ uint64_t LaunchTap::RecordGraph(Call* call) noexcept {
   t_ends_step = graph.optimizer;
   if (graph.number == 0) {
     if (call->key != LaunchKeys::kNoKey) recorder_.Record(call->record);
-    return OwnerOf(call->record.identity, true);
+    return LaunchLog::kUnknownGraph;
   }
   call->key = graph.whole;
   RecordNumber(graph.number);
-  return OwnerOfGraph(graph.number);
-}
-
-void LaunchTap::WriteLog(const Call& call, const CUpti_CallbackData& data, uint64_t owner) noexcept {
-  if (times_log_.mode() != LaunchLog::Mode::kOff) {
-    times_log_.Enter(call.key, data.correlationId, owner);
-    return;
-  }
-  if (call.kind == CallKind::kTransfer || call.context == nullptr) return;
-  LaunchLog& log = call.context->log();
-  const LaunchLog::Mode mode = log.mode();
-  if (mode == LaunchLog::Mode::kOff || data.context != log.context()) return;
-  if (call.kind == CallKind::kGraph && mode == LaunchLog::Mode::kCounting) {
-    log.Spoil();  // the driver makes as many ranges of it as it has kernels, or none
-    return;
-  }
-  log.Enter(call.key, data.correlationId, owner);
+  return graph.number;
 }
 
 void LaunchTap::OnExit(const CUpti_CallbackData& data) noexcept {
   const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
   const bool done = result == nullptr || *result == CUDA_SUCCESS;
   if (t_captured.open) return EndCaptured(done, data.correlationId);
-  LaunchLog::Exit(!done);
+  RangeGate::Exit(!done);
   if (std::exchange(t_ends_step, false) && done) EndStepSoon();
 }
 
@@ -168,7 +154,6 @@ void LaunchTap::BeginCaptured(Call* call) noexcept {
   }
   t_captured.key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
   t_captured.phase = call->record.identity.site.phase;
-  if (t_captured.phase == Phase::kCommunication) communication_seen_.store(true, std::memory_order_relaxed);
 }
 
 void LaunchTap::EndCaptured(bool done, uint32_t correlation_id) noexcept {
@@ -202,12 +187,7 @@ void LaunchTap::RecordLate(uint32_t key, uint32_t correlation_id) noexcept {
   LaunchRecord record;
   record.identity = keys_.Identity(key);
   recorder_.Record(record);
-  if (!logging_.load(std::memory_order_relaxed)) return;
-  if (times_log_.mode() != LaunchLog::Mode::kOff) {
-    times_log_.Enter(key, correlation_id, OwnerOf(record.identity, false));
-  } else {
-    contexts_.ForEach([](CountedContext& one) { one.log().Spoil(); });  // it is in a range that is not its own
-  }
+  if (log_.open()) log_.Add(key, correlation_id, LaunchLog::kNoGraph);
 }
 
 uint64_t LaunchTap::NodeId(CUgraphNode node) const noexcept {
@@ -255,9 +235,34 @@ void LaunchTap::OnNodeCreated(const CUpti_GraphData& data) noexcept {
   t_captured.node = id;
 }
 
+// Sequentially consistent: of a call that begins a capture and one of ours that would spoil it, one sees the other.
+bool LaunchTap::BeginUnsafe() noexcept {
+  unsafe_.store(true, std::memory_order_seq_cst);
+  if (captures_.load(std::memory_order_seq_cst) <= 0 && beginning_.load(std::memory_order_seq_cst) <= 0) return true;
+  unsafe_.store(false, std::memory_order_seq_cst);
+  return false;
+}
+
 void LaunchTap::OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
+  const bool begins = CaptureChange(cbid, CUDA_SUCCESS) > 0;
+  if (data.callbackSite == CUPTI_API_ENTER) {
+    if (!begins) return;
+    beginning_.fetch_add(1, std::memory_order_seq_cst);
+    const int64_t deadline = MonotonicNs() + kStepLockWaitNs;
+    while (unsafe_.load(std::memory_order_seq_cst) && MonotonicNs() < deadline) {
+      const timespec pause = {0, 100'000};
+      nanosleep(&pause, nullptr);
+    }
+    return;
+  }
   const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
-  if (data.callbackSite == CUPTI_API_ENTER || result == nullptr) return;
+  struct Begun {
+    std::atomic<int>* count;
+    ~Begun() {
+      if (count != nullptr && count->fetch_sub(1, std::memory_order_seq_cst) <= 0) count->fetch_add(1);
+    }
+  } const begun{begins ? &beginning_ : nullptr};
+  if (result == nullptr) return;
   const int change = CaptureChange(cbid, *result);
   // The end of a capture whose beginning we did not see must not hide the next one.
   if (change == 0 || (change < 0 && captures_.load(std::memory_order_acquire) <= 0)) return;
@@ -273,8 +278,8 @@ void LaunchTap::AfterForkInChild() noexcept {
   LaunchTap* tap = g_tap.exchange(nullptr, std::memory_order_acq_rel);
   if (tap == nullptr) return;
   tap->keys_.ResetLockInForkedChild();
-  tap->times_log_.ResetLockInForkedChild();
-  tap->contexts_.ResetLocksInForkedChild();
+  tap->log_.ResetLockInForkedChild();
+  tap->contexts_.ResetLockInForkedChild();
   tap->graphs_.ResetLockInForkedChild();
   if (tap->memory_) tap->memory_->ResetLockInForkedChild();
   tap->listener_.OnForkedChild();

@@ -3,10 +3,11 @@
 // LaunchTap is what CUPTI calls when the program calls the driver: the path of every launch.
 //
 // Threads of the program that launch, copy, allocate or destroy a context come in through CUPTI's callback. They look
-// up the launch's key and record it (no lock, no allocation, nothing of CUDA); only in the few steps with counters or
-// times they also write a log, under its lock. Nothing here throws, waits without bound or calls the driver.
+// up the launch's key and record it (no lock, no allocation, nothing of CUDA); only while kernels are timed they also
+// write a log, under its lock, and a launch whose counters are wanted opens a range (range_gate.h). Nothing here
+// throws, waits without bound or calls the driver.
 //
-// The thread that ends the steps subscribes, opens and closes the logs, and asks what was seen.
+// The thread that ends the steps subscribes, opens and closes the log, and asks what was seen.
 #ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_TAP_H_
 #define RFINJECT_COLLECTOR_CUPTI_LAUNCH_TAP_H_
 
@@ -56,16 +57,15 @@ class LaunchTap {
   // CUPTI under the program. Any thread may call this.
   void Close() noexcept;
 
-  // From now on launches are written into whichever log is open, or into none.
-  void Log(bool on) noexcept { logging_.store(on, std::memory_order_relaxed); }
-  // The log of a step with times, for launches in any context. (A step with counters has one a context.)
-  LaunchLog& times_log() noexcept { return times_log_; }
+  // The log of launches in any context, while kernels are timed.
+  LaunchLog& log() noexcept { return log_; }
 
-  // Whether a stream is captured into a graph at this moment: waiting for the GPU would spoil the capture.
+  // Whether a stream is captured into a graph at this moment: what waits for the GPU would spoil the capture.
   bool capturing() const noexcept { return captures_.load(std::memory_order_acquire) > 0; }
-  // Whether a CUDA graph, or a kernel of NCCL, has been launched.
-  bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
-  bool communication_seen() const noexcept { return communication_seen_.load(std::memory_order_relaxed); }
+  // Any thread may do what a capture would be spoiled by between BeginUnsafe, which says whether it may, and
+  // EndUnsafe: a capture that begins meanwhile waits for its end, for a bounded time.
+  bool BeginUnsafe() noexcept;
+  void EndUnsafe() noexcept { unsafe_.store(false, std::memory_order_seq_cst); }
   // What was captured.
   CapturedGraphs& graphs() noexcept { return graphs_; }
   const CapturedGraphs& graphs() const noexcept { return graphs_; }
@@ -89,9 +89,8 @@ class LaunchTap {
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
   void OnExit(const CUpti_CallbackData& data) noexcept;
   bool Decode(CUpti_CallbackId cbid, const CUpti_CallbackData& data, Call* call) noexcept;
-  uint64_t RecordGraph(Call* call) noexcept;
+  uint32_t RecordGraph(Call* call) noexcept;
   void RecordNumber(uint32_t graph) noexcept;
-  void WriteLog(const Call& call, const CUpti_CallbackData& data, uint64_t owner) noexcept;
   void BeginCaptured(Call* call) noexcept;
   void EndCaptured(bool done, uint32_t correlation_id) noexcept;
   void RecordLate(uint32_t key, uint32_t correlation_id) noexcept;
@@ -115,12 +114,11 @@ class LaunchTap {
   std::atomic<bool> recording_{false};
 
   CapturedGraphs graphs_{keys_, recorder_};
-  std::atomic<bool> logging_{false};  // some log is open
-  LaunchLog times_log_;
-  std::atomic<bool> graphs_seen_{false};
-  std::atomic<bool> communication_seen_{false};
+  LaunchLog log_;
   std::atomic<bool> numbers_nodes_{false};  // CUPTI has told of the node that a captured launch became
-  std::atomic<int> captures_{0};  // streams that are captured at this moment, of those whose beginning we saw
+  std::atomic<int> captures_{0};   // streams that are captured at this moment, of those whose beginning we saw
+  std::atomic<int> beginning_{0};  // calls that may begin a capture
+  std::atomic<bool> unsafe_{false};
 };
 
 }  // namespace rfinject::cupti

@@ -3,61 +3,36 @@
 // The legacy Profiling API (cuptiProfiler*): all that CUPTI has before 12.6 update 2, and the one that it documents
 // for Volta. Planned and evaluated by Perfworks (perfworks_host.h).
 //
-// A session for each armed step:
-//   BeginSession, SetConfig, BeginPass, EnableProfiling   between the step before and this one
-//   the step's launches: in automatic ranges each is a range of its own, and CUPTI waits for the context after each;
-//   in user ranges we open and close them, and nothing waits
-//   DisableProfiling, EndPass, FlushCounterData, UnsetConfig, EndSession   after it
-// UserReplay leaves repeating passes to us, and one pass is all that a group takes: nothing is ever replayed. (In
-// KernelReplay CUPTI would save and restore the kernel's memory.)
-#include <algorithm>
-
+// A session for each batch of user ranges:
+//   BeginSession, SetConfig, BeginPass, EnableProfiling
+//   the ranges, while the program launches
+//   DisableProfiling, EndPass, FlushCounterData, UnsetConfig, EndSession
 #include "collector/cupti/counter_backend.h"
 #include "collector/cupti/perfworks_host.h"
 
 namespace rfinject::cupti {
 namespace {
 
-// Ranges are named by their number, automatic ones by CUPTI, others by us (counter_backend.h says why).
-constexpr uint32_t kRangeNameLength = 16;
-// The most launches in a step with user ranges, which hold several launches each, while only the number of ranges is
-// known before the step. A step with more launches is not counted.
-constexpr size_t kMaxLaunches = 65536;
+constexpr uint32_t kRangeNameLength = 16;  // they are named by their number
 
 class LegacyProfiler final : public CounterBackend {
  public:
   using CounterBackend::CounterBackend;
 
-  bool has_user_ranges() const override { return api_.NVPW_Profiler_CounterData_GetRangeDescriptions != nullptr; }
-
-  int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) override {
-    if (state_ != State::kEnabled) return CUPTI_ERROR_INVALID_OPERATION;
-    bool all_passes = false;
-    const CUptiResult popped = PopRange();
-    CUptiResult result = EndPass(&all_passes);
-    if (result == CUPTI_SUCCESS) result = popped;
-    // The plan said one pass. A second one would be the next step's kernels under this step's names.
-    if (result == CUPTI_SUCCESS && !all_passes) result = CUPTI_ERROR_INVALID_OPERATION;
-    if (result == CUPTI_SUCCESS) {
-      RFINJECT_PARAMS(CUpti_Profiler_FlushCounterData, flush);
-      flush.ctx = context_;
-      result = api_.cuptiProfilerFlushCounterData(&flush);
-      *dropped = flush.numRangesDropped;
-    }
-    CUptiResult ended = EndSession();
-    if (result == CUPTI_SUCCESS) result = ended;
-    if (result != CUPTI_SUCCESS) return result;
-    if (!host_->Ranges(counter_data_, ranges) || !host_->SetDevice(counter_data_)) {
-      return CUPTI_ERROR_INVALID_METRIC_VALUE;
-    }
-    return Evaluate(*ranges, values);
+  int Pop() override {
+    RFINJECT_PARAMS(CUpti_Profiler_PopRange, pop);
+    pop.ctx = context_;
+    return api_.cuptiProfilerPopRange(&pop);
   }
 
-  void Abandon() override {
+  int Restart() override { return Begin(); }
+
+  int Close() override {
     bool unused = false;
-    PopRange();
-    EndPass(&unused);
-    EndSession();
+    started_ = false;
+    const CUptiResult passed = EndPass(&unused);
+    const CUptiResult ended = EndSession();
+    return passed != CUPTI_SUCCESS ? passed : ended;
   }
 
  private:
@@ -87,11 +62,9 @@ class LegacyProfiler final : public CounterBackend {
     return CUPTI_SUCCESS;
   }
 
-  bool running() const override { return state_ != State::kIdle; }
-
-  CUptiResult Begin(size_t max_ranges) override {
-    CUptiResult result = InitializeImage(max_ranges);
-    if (result == CUPTI_SUCCESS) result = BeginSession(max_ranges);
+  int Begin() override {
+    CUptiResult result = InitializeImage();
+    if (result == CUPTI_SUCCESS) result = BeginSession();
     if (result == CUPTI_SUCCESS) result = SetConfig();
     if (result == CUPTI_SUCCESS) {
       RFINJECT_PARAMS(CUpti_Profiler_BeginPass, pass);
@@ -105,33 +78,45 @@ class LegacyProfiler final : public CounterBackend {
       result = api_.cuptiProfilerEnableProfiling(&enable);
       if (result == CUPTI_SUCCESS) state_ = State::kEnabled;
     }
-    if (result != CUPTI_SUCCESS) Abandon();
+    if (result != CUPTI_SUCCESS) Close();
     return result;
   }
 
-  CUptiResult Push(const char* name) override {
+  int PushName(const char* name) override {
     RFINJECT_PARAMS(CUpti_Profiler_PushRange, push);
     push.ctx = context_;
     push.pRangeName = name;
     return api_.cuptiProfilerPushRange(&push);
   }
 
-  CUptiResult Pop() override {
-    RFINJECT_PARAMS(CUpti_Profiler_PopRange, pop);
-    pop.ctx = context_;
-    return api_.cuptiProfilerPopRange(&pop);
+  int Decode(size_t* found) override {
+    if (state_ != State::kEnabled) return CUPTI_ERROR_INVALID_OPERATION;
+    bool all_passes = false;
+    CUptiResult result = EndPass(&all_passes);
+    // The plan said one pass. A second one would be later kernels under these ranges' names.
+    if (result == CUPTI_SUCCESS && !all_passes) result = CUPTI_ERROR_INVALID_OPERATION;
+    if (result == CUPTI_SUCCESS) {
+      RFINJECT_PARAMS(CUpti_Profiler_FlushCounterData, flush);
+      flush.ctx = context_;
+      result = api_.cuptiProfilerFlushCounterData(&flush);
+    }
+    const CUptiResult ended = EndSession();
+    if (result == CUPTI_SUCCESS) result = ended;
+    if (result != CUPTI_SUCCESS) return result;
+    return host_->Ranges(counter_data_, found) && host_->SetDevice(counter_data_) ? CUPTI_SUCCESS
+                                                                                  : CUPTI_ERROR_INVALID_METRIC_VALUE;
   }
 
   bool RangeName(size_t range, std::string* name) const override {
     return host_->RangeName(counter_data_, range, name);
   }
 
-  CUptiResult InitializeImage(size_t max_ranges) {
+  CUptiResult InitializeImage() {
     CUpti_Profiler_CounterDataImageOptions options = {CUpti_Profiler_CounterDataImageOptions_STRUCT_SIZE};
     options.pCounterDataPrefix = configs_[group_].prefix.data();
     options.counterDataPrefixSize = configs_[group_].prefix.size();
-    options.maxNumRanges = static_cast<uint32_t>(max_ranges);
-    options.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges);
+    options.maxNumRanges = static_cast<uint32_t>(max_ranges_);
+    options.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges_);
     options.maxRangeNameLength = kRangeNameLength;
 
     RFINJECT_PARAMS(CUpti_Profiler_CounterDataImage_CalculateSize, size);
@@ -162,17 +147,17 @@ class LegacyProfiler final : public CounterBackend {
     return api_.cuptiProfilerCounterDataImageInitializeScratchBuffer(&scratch);
   }
 
-  CUptiResult BeginSession(size_t max_ranges) {
+  CUptiResult BeginSession() {
     RFINJECT_PARAMS(CUpti_Profiler_BeginSession, session);
     session.ctx = context_;
     session.counterDataImageSize = counter_data_.size();
     session.pCounterDataImage = counter_data_.data();
     session.counterDataScratchBufferSize = scratch_.size();
     session.pCounterDataScratchBuffer = scratch_.data();
-    session.range = ranges_;
+    session.range = CUPTI_UserRange;
     session.replayMode = CUPTI_UserReplay;
-    session.maxRangesPerPass = max_ranges;
-    session.maxLaunchesPerPass = ranges_ == CUPTI_AutoRange ? max_ranges : std::max(max_ranges, kMaxLaunches);
+    session.maxRangesPerPass = max_ranges_;
+    session.maxLaunchesPerPass = max_ranges_;  // one in each
     CUptiResult result = api_.cuptiProfilerBeginSession(&session);
     if (result == CUPTI_SUCCESS) state_ = State::kSession;
     return result;

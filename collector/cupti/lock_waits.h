@@ -18,11 +18,6 @@ inline constexpr int64_t kAllocationLockWaitNs = 10'000'000;
 // wait while a vector grows on another thread, which is far below this; a launch that gets no key is not attributed.
 inline constexpr int64_t kLaunchLockWaitNs = 100'000'000;
 
-// For a thread of the program that launches in a step with counters. The log's lock is held while the driver
-// launches, so a launch that blocks (a communication kernel that waits for another rank) keeps the others waiting,
-// and may itself wait for one of them. After this long they go on, and the step is lost.
-inline constexpr int64_t kLogLockWaitNs = 500'000'000;
-
 // For the thread that ends a step, and CUPTI's threads that hand over a buffer. A buffer of 5000 records is read
 // under the lock in about a millisecond; a machine that is short of CPU may stretch that to some 100 ms, and a
 // second's wait between two steps is still better than the loss of what the step measured.

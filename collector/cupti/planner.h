@@ -4,11 +4,14 @@
 // the kernel; with one pass nothing is ever replayed, so a group costs what the counters cost and changes nothing in
 // the program.
 //
-//   hardware group   the base (DRAM bytes, time, cycles, L2 and L1 bytes) and tensor metrics. A group carries the
-//                    whole base, so each armed step adds a sample of the bytes, whichever group it had. Only metrics
-//                    that leave no room (three of GB100's) get groups with less of it.
-//   SASS group       instruction counts by patched code; no base fits beside it, and no time may be taken from it
-//   sparsity guard   the sparse tensor path, armed once: dense counters miss sparse FLOP, so any means a warning
+//   hardware group   tensor metrics, and nothing beside them: a range with the bytes, cycles and clocks of a kernel
+//   costs
+//                    twenty times as much
+//   SASS group       instruction counts by patched code, which share no pass with hardware counters
+//   sampled group    what varies between launches: the DRAM bytes, where the chip cannot be sampled over time, and
+//   the
+//                    user's metrics
+//   sparsity guard   the sparse tensor path: dense counters miss sparse FLOP, so any means a warning
 //
 // It is pure but for the MetricHost, deterministic, and bounded by PlanRequest::max_questions.
 #ifndef RFINJECT_COLLECTOR_CUPTI_PLANNER_H_
@@ -25,23 +28,24 @@
 
 namespace rfinject::cupti {
 
-enum class GroupKind : uint8_t { kHardware, kSass, kSparsityGuard };
+enum class GroupKind : uint8_t { kHardware, kSass, kSampled, kSparsityGuard };
 
 struct CounterGroup {
   GroupKind kind = GroupKind::kHardware;
-  std::vector<std::string> metrics;  // with roll-ups; a base (ChipMetrics::base) comes first
+  std::vector<std::string> metrics;  // with roll-ups
 };
 
 struct PlanRequest {
   ChipMetrics metrics;
   std::vector<std::string> user_metrics;  // --metrics; a name without roll-up gets ".sum"
+  bool bytes = false;                     // a group counts DRAM bytes
   // How many questions (about 1 ms each) the host is asked before the search for fewer groups stops with the best
   // found so far.
   size_t max_questions = 160;
 };
 
 struct Plan {
-  std::vector<CounterGroup> groups;  // in the order in which they are worth arming
+  std::vector<CounterGroup> groups;  // in the order in which they are worth counting
   // Metrics that no single pass can collect, with the reason, for the trace.
   std::vector<std::pair<std::string, std::string>> rejected;
   size_t questions = 0;  // host questions asked

@@ -1,9 +1,8 @@
 // File: range_profiler.cc
 //
-// The Range Profiler. In automatic ranges CUPTI opens one for each kernel of the context, in launch order, and waits
-// for the context after each launch; in user ranges we open and close them, and nothing waits. Kernels are never
-// replayed: every configuration is planned to take one pass. With one pass no mode replays anything; UserReplay is
-// asked for, because in it CUPTI could not replay by itself.
+// The Range Profiler, in user ranges. A session is Enable, SetConfig and Start. Stop, a new counter data image,
+// SetConfig and Start go on with the same metrics in 6 ms; other metrics need Disable and Enable, since what is set
+// without them decodes as NaN (docs/inside/HARDWARE_SOURCE.md).
 #include "collector/cupti/counter_backend.h"
 
 namespace rfinject::cupti {
@@ -13,31 +12,28 @@ class RangeProfiler final : public CounterBackend {
  public:
   using CounterBackend::CounterBackend;
 
-  bool has_user_ranges() const override { return true; }
-
-  int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) override {
-    if (!started_) return CUPTI_ERROR_INVALID_OPERATION;
-    started_ = false;
-    const CUptiResult popped = PopRange();
-    RFINJECT_PARAMS(CUpti_RangeProfiler_Stop, stop);
-    stop.pRangeProfilerObject = object_;
-    CUptiResult result = api_.cuptiRangeProfilerStop(&stop);
-    if (result == CUPTI_SUCCESS) result = popped;
-    if (result == CUPTI_SUCCESS && stop.isAllPassSubmitted == 0) result = CUPTI_ERROR_INVALID_OPERATION;
-    if (result == CUPTI_SUCCESS) result = Decode(values, ranges, dropped);
-    CUptiResult disabled = Disable();
-    return result != CUPTI_SUCCESS ? result : disabled;
+  int Pop() override {
+    RFINJECT_PARAMS(CUpti_RangeProfiler_PopRange, pop);
+    pop.pRangeProfilerObject = object_;
+    return api_.cuptiRangeProfilerPopRange(&pop);
   }
 
-  void Abandon() override {
-    if (started_) {
-      started_ = false;
-      PopRange();
-      RFINJECT_PARAMS(CUpti_RangeProfiler_Stop, stop);
-      stop.pRangeProfilerObject = object_;
-      api_.cuptiRangeProfilerStop(&stop);
-    }
-    if (object_ != nullptr) Disable();
+  int Restart() override {
+    CUptiResult result = SetConfig();
+    if (result == CUPTI_SUCCESS) result = StartSession();
+    return result;
+  }
+
+  int Close() override {
+    CUptiResult stopped = CUPTI_SUCCESS;
+    if (running_) stopped = Stop();
+    started_ = false;
+    if (object_ == nullptr) return stopped;
+    RFINJECT_PARAMS(CUpti_RangeProfiler_Disable, disable);
+    disable.pRangeProfilerObject = object_;
+    object_ = nullptr;
+    const CUptiResult disabled = api_.cuptiRangeProfilerDisable(&disable);
+    return stopped != CUPTI_SUCCESS ? stopped : disabled;
   }
 
  private:
@@ -51,41 +47,42 @@ class RangeProfiler final : public CounterBackend {
     return CUPTI_SUCCESS;
   }
 
-  bool running() const override { return object_ != nullptr; }
-
-  CUptiResult Begin(size_t max_ranges) override {
-    // The profiler is enabled anew for each armed step. Whether a configuration with other metrics may be set without
-    // that is not documented, and others have seen it decode wrongly.
+  int Begin() override {
     RFINJECT_PARAMS(CUpti_RangeProfiler_Enable, enable);
     enable.ctx = context_;
     CUptiResult result = api_.cuptiRangeProfilerEnable(&enable);
     if (result != CUPTI_SUCCESS) return result;
     object_ = enable.pRangeProfilerObject;
-    result = SetConfig(max_ranges);
-    if (result == CUPTI_SUCCESS) {
-      RFINJECT_PARAMS(CUpti_RangeProfiler_Start, start);
-      start.pRangeProfilerObject = object_;
-      result = api_.cuptiRangeProfilerStart(&start);
-    }
-    started_ = result == CUPTI_SUCCESS;
-    if (!started_) Disable();
+    result = SetConfig();
+    if (result == CUPTI_SUCCESS) result = StartSession();
+    if (result != CUPTI_SUCCESS) Close();
     return result;
   }
 
-  CUptiResult Push(const char* name) override {
+  CUptiResult StartSession() {
+    RFINJECT_PARAMS(CUpti_RangeProfiler_Start, start);
+    start.pRangeProfilerObject = object_;
+    const CUptiResult result = api_.cuptiRangeProfilerStart(&start);
+    running_ = result == CUPTI_SUCCESS;
+    return result;
+  }
+
+  CUptiResult Stop() {
+    running_ = false;
+    RFINJECT_PARAMS(CUpti_RangeProfiler_Stop, stop);
+    stop.pRangeProfilerObject = object_;
+    const CUptiResult result = api_.cuptiRangeProfilerStop(&stop);
+    return result == CUPTI_SUCCESS && stop.isAllPassSubmitted == 0 ? CUPTI_ERROR_INVALID_OPERATION : result;
+  }
+
+  int PushName(const char* name) override {
     RFINJECT_PARAMS(CUpti_RangeProfiler_PushRange, push);
     push.pRangeProfilerObject = object_;
     push.pRangeName = name;
     return api_.cuptiRangeProfilerPushRange(&push);
   }
 
-  CUptiResult Pop() override {
-    RFINJECT_PARAMS(CUpti_RangeProfiler_PopRange, pop);
-    pop.pRangeProfilerObject = object_;
-    return api_.cuptiRangeProfilerPopRange(&pop);
-  }
-
-  CUptiResult SetConfig(size_t max_ranges) {
+  CUptiResult SetConfig() {
     const CounterGroup& group = plan_.groups[group_];
     std::vector<const char*> names;
     for (const std::string& metric : group.metrics) names.push_back(metric.c_str());
@@ -93,8 +90,8 @@ class RangeProfiler final : public CounterBackend {
     size.pRangeProfilerObject = object_;
     size.pMetricNames = names.data();
     size.numMetrics = names.size();
-    size.maxNumOfRanges = max_ranges;
-    size.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges);
+    size.maxNumOfRanges = max_ranges_;
+    size.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges_);
     CUptiResult result = api_.cuptiRangeProfilerGetCounterDataSize(&size);
     if (result != CUPTI_SUCCESS) return result;
     counter_data_.assign(size.counterDataSize, 0);
@@ -112,9 +109,9 @@ class RangeProfiler final : public CounterBackend {
     config.pConfig = configs_[group_].data();
     config.counterDataImageSize = counter_data_.size();
     config.pCounterDataImage = counter_data_.data();
-    config.range = ranges_;
+    config.range = CUPTI_UserRange;
     config.replayMode = CUPTI_UserReplay;
-    config.maxRangesPerPass = max_ranges;
+    config.maxRangesPerPass = max_ranges_;
     config.numNestingLevels = 1;
     config.minNestingLevel = 1;
     config.passIndex = 0;
@@ -122,20 +119,20 @@ class RangeProfiler final : public CounterBackend {
     return api_.cuptiRangeProfilerSetConfig(&config);
   }
 
-  CUptiResult Decode(std::vector<double>* values, size_t* ranges, size_t* dropped) {
+  int Decode(size_t* found) override {
+    if (!running_) return CUPTI_ERROR_INVALID_OPERATION;
+    CUptiResult result = Stop();
+    if (result != CUPTI_SUCCESS) return result;
     RFINJECT_PARAMS(CUpti_RangeProfiler_DecodeData, decode);
     decode.pRangeProfilerObject = object_;
-    CUptiResult result = api_.cuptiRangeProfilerDecodeData(&decode);
+    result = api_.cuptiRangeProfilerDecodeData(&decode);
     if (result != CUPTI_SUCCESS) return result;
-    *dropped = decode.numOfRangeDropped;
     RFINJECT_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo, info);
     info.pCounterDataImage = counter_data_.data();
     info.counterDataImageSize = counter_data_.size();
     result = api_.cuptiRangeProfilerGetCounterDataInfo(&info);
-    if (result != CUPTI_SUCCESS) return result;
-    *ranges = info.numTotalRanges;
-    if (*dropped != 0) return CUPTI_SUCCESS;  // the step is lost; the next has more room
-    return Evaluate(*ranges, values);
+    *found = info.numTotalRanges;
+    return result;
   }
 
   bool RangeName(size_t range, std::string* name) const override {
@@ -151,17 +148,10 @@ class RangeProfiler final : public CounterBackend {
     return true;
   }
 
-  CUptiResult Disable() {
-    RFINJECT_PARAMS(CUpti_RangeProfiler_Disable, disable);
-    disable.pRangeProfilerObject = object_;
-    object_ = nullptr;
-    return api_.cuptiRangeProfilerDisable(&disable);
-  }
-
   std::unique_ptr<MetricHost> host_;
   std::vector<std::vector<uint8_t>> configs_;  // by group
   CUpti_RangeProfiler_Object* object_ = nullptr;
-  bool started_ = false;
+  bool running_ = false;  // between Start and Stop
 };
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "collector/cupti/counted_context.h"
 #include "collector/cupti/launch_keys.h"
 
 namespace rfinject::cupti {
@@ -20,10 +19,11 @@ class Joiner {
  public:
   Joiner(std::span<const LaunchLog::Entry> entries, const CapturedGraphs& graphs, LaunchKeys& keys)
       : graphs_(graphs), keys_(keys) {
-    key_of_.reserve(entries.size());
+    logged_.reserve(entries.size());
     for (const LaunchLog::Entry& entry : entries) {
-      key_of_[entry.correlation_id] = entry.key;
-      if (OwnerIsGraph(entry.owner)) place_.try_emplace(entry.correlation_id, kNoRecord, GraphOfOwner(entry.owner));
+      logged_[entry.correlation_id] = {entry.key, entry.step};
+      if (entry.graph == LaunchLog::kNoGraph) continue;
+      place_.try_emplace(entry.correlation_id, kNoRecord, entry.graph != LaunchLog::kUnknownGraph ? entry.graph : 0);
     }
   }
 
@@ -31,7 +31,7 @@ class Joiner {
     for (const Record& record : records) {
       const auto graph = place_.find(record.correlation_id);
       if (graph == place_.end()) {
-        AddLaunch(record.correlation_id, record.ns);
+        AddRan(record, AddLaunch(record.correlation_id, record.ns));
         continue;
       }
       auto& [place, number] = graph->second;
@@ -43,6 +43,8 @@ class Joiner {
     }
     for (GraphLaunch& launch : launches_) Check(&launch);
     for (const GraphLaunch& launch : launches_) AddGraph(launch);
+    std::sort(join_.ran.begin(), join_.ran.end(),
+              [](const TimeJoin::Ran& a, const TimeJoin::Ran& b) { return a.start_ns < b.start_ns; });
     return std::move(join_);
   }
 
@@ -58,21 +60,33 @@ class Joiner {
     bool refused = false;
   };
 
-  void AddLaunch(uint32_t correlation_id, uint64_t ns) {
-    const auto key = key_of_.find(correlation_id);
-    if (key == key_of_.end() || key->second == LaunchKeys::kNoKey) {
+  // Returns the launch's place in join_.launches.
+  uint32_t AddLaunch(uint32_t correlation_id, uint64_t ns) {
+    const auto logged = logged_.find(correlation_id);
+    if (logged == logged_.end() || logged->second.key == LaunchKeys::kNoKey) {
       ++join_.strangers;
-      return;
+      return TimeJoin::kNoLaunch;
     }
-    Add(key->second, ns);
+    return Add(logged->second.key, ns, logged->second.step, /*in_graph=*/false);
   }
 
-  void Add(uint32_t key, uint64_t ns) {
-    join_.launches.push_back({key, ns});
+  uint32_t Add(uint32_t key, uint64_t ns, uint64_t step, bool in_graph) {
+    join_.launches.push_back({key, ns, step});
     const auto [sum, added] = sum_of_.try_emplace(key, join_.keys.size());
     if (added) join_.keys.push_back({.key = key});
     join_.keys[sum->second].ns += static_cast<double>(ns);
     ++join_.keys[sum->second].launches;
+    join_.keys[sum->second].in_graph = join_.keys[sum->second].in_graph && in_graph;
+    return static_cast<uint32_t>(join_.launches.size() - 1);
+  }
+
+  void AddRan(const Record& record, uint32_t launch) {
+    join_.ran.push_back({launch, record.transfer, record.device, record.start_ns, record.start_ns + record.ns});
+  }
+
+  uint64_t StepOf(const GraphLaunch& launch) const {
+    const auto logged = logged_.find(launch.records.front().correlation_id);
+    return logged != logged_.end() ? logged->second.step : 0;
   }
 
   Graph& Known(uint32_t number) {
@@ -123,28 +137,37 @@ class Joiner {
   void AddWhole(const GraphLaunch& launch) {
     uint64_t ns = 0;
     for (const Record& record : launch.records) ns += record.ns;
-    AddLaunch(launch.records.front().correlation_id, ns);
+    const uint32_t whole = AddLaunch(launch.records.front().correlation_id, ns);
+    for (const Record& record : launch.records) AddRan(record, whole);
   }
 
   // What has no known node is the graph's own row's; a copy whose capture was not seen has none.
   void AddById(const Graph& graph, const GraphLaunch& launch) {
     uint64_t rest = 0;
+    const uint64_t step = StepOf(launch);
+    std::vector<const Record*> of_rest;
     for (const Record& record : launch.records) {
       const auto node = graph.key_of.find(record.node_id);
       const uint32_t key = node != graph.key_of.end() ? node->second : LaunchKeys::kNoKey;
       if (key != LaunchKeys::kNoKey) {
-        Add(key, record.ns);
-      } else if (!record.transfer) {
-        rest += record.ns;
+        AddRan(record, Add(key, record.ns, step, /*in_graph=*/true));
+        continue;
       }
+      if (!record.transfer) rest += record.ns;
+      of_rest.push_back(&record);
     }
-    if (graph.contents->has_row) Add(graph.contents->whole, rest);
+    const uint32_t whole =
+        graph.contents->has_row ? Add(graph.contents->whole, rest, step, /*in_graph=*/false) : TimeJoin::kNoLaunch;
+    for (const Record* record : of_rest) AddRan(*record, whole);
   }
 
   void AddByOrder(const Graph& graph, const GraphLaunch& launch) {
     const std::vector<Node>& nodes = graph.contents->nodes;
-    for (size_t i = 0; i < nodes.size(); ++i) Add(nodes[i].key, launch.records[i].ns);
-    if (graph.contents->has_row) Add(graph.contents->whole, 0);
+    const uint64_t step = StepOf(launch);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      AddRan(launch.records[i], Add(nodes[i].key, launch.records[i].ns, step, /*in_graph=*/true));
+    }
+    if (graph.contents->has_row) Add(graph.contents->whole, 0, step, /*in_graph=*/false);
   }
 
   // Whether the record is of the launch that was captured.
@@ -157,7 +180,11 @@ class Joiner {
 
   const CapturedGraphs& graphs_;
   LaunchKeys& keys_;
-  std::unordered_map<uint32_t, uint32_t> key_of_;  // by correlation id
+  struct Logged {
+    uint32_t key = LaunchKeys::kNoKey;
+    uint64_t step = 0;
+  };
+  std::unordered_map<uint32_t, Logged> logged_;  // by correlation id
   // A graph's correlation id to its place in launches_, and its number.
   std::unordered_map<uint32_t, std::pair<size_t, uint32_t>> place_;
   std::unordered_map<uint32_t, size_t> sum_of_;  // a key to its place in join_.keys
@@ -167,19 +194,6 @@ class Joiner {
 };
 
 }  // namespace
-
-uint64_t BusyNs(std::span<const KernelTimes::Record> records) {
-  std::vector<KernelTimes::Record> order(records.begin(), records.end());
-  std::sort(order.begin(), order.end(),
-            [](const KernelTimes::Record& a, const KernelTimes::Record& b) { return a.start_ns < b.start_ns; });
-  uint64_t busy = 0, until = 0;
-  for (const KernelTimes::Record& one : order) {
-    const uint64_t end = one.start_ns + one.ns;
-    if (end > until) busy += end - std::max(one.start_ns, until);
-    until = std::max(until, end);
-  }
-  return busy;
-}
 
 TimeJoin JoinTimes(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records,
                    const CapturedGraphs& graphs, LaunchKeys& keys) {

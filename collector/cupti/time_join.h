@@ -17,15 +17,25 @@
 namespace rfinject::cupti {
 
 struct TimeJoin {
+  static constexpr uint32_t kNoLaunch = UINT32_MAX;
   struct Launch {
     uint32_t key;
     uint64_t ns;
+    uint64_t step = 0;
     friend bool operator==(const Launch&, const Launch&) = default;
+  };
+  // A record: when something ran, and for which launch. A graph that is not told apart is one launch of many.
+  struct Ran {
+    uint32_t launch = kNoLaunch;  // in `launches`
+    bool transfer = false;
+    uint32_t device = 0;
+    uint64_t start_ns = 0, end_ns = 0;
   };
   struct Key {
     uint32_t key = 0;
     double ns = 0;  // of all its launches together
     uint32_t launches = 0;
+    bool in_graph = true;  // every one of them was a graph's
     friend bool operator==(const Key&, const Key&) = default;
   };
   // What was found out about a graph whose nodes have no numbers.
@@ -36,17 +46,15 @@ struct TimeJoin {
   };
   std::vector<Launch> launches;  // in the order of the records; those of graphs come after all others
   std::vector<Key> keys;         // each key once, in the order in which it first has a launch
+  std::vector<Ran> ran;          // by start
   uint64_t strangers = 0;        // records of no launch that was logged with a key
   std::vector<Check> checks;     // each graph once
 };
 
-// For how long at least one of `records` ran, in ns: kernels that run at the same time count once.
-uint64_t BusyNs(std::span<const KernelTimes::Record> records);
-
-// `entries` is the log of the step, `records` what CUPTI gave for it. Where two entries have the same correlation id,
-// the later one counts. What a CUDA graph runs has the id of the graph's launch. Its kernels, copies and memory sets
-// are launches of their own where `graphs` tells which they are: by the numbers of its nodes, or, where records have
-// none, by their order, if all that ran is what was captured. Else they are one launch together, of the graph.
+// `entries` is the log of some steps, `records` what CUPTI gave for it. Where two entries have the same correlation
+// id, the later one counts. What a CUDA graph runs has the id of the graph's launch. Its kernels, copies and memory
+// sets are launches of their own where `graphs` tells which they are: by the numbers of its nodes, or, where records
+// have none, by their order, if all that ran is what was captured. Else they are one launch together, of the graph.
 TimeJoin JoinTimes(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records,
                    const CapturedGraphs& graphs, LaunchKeys& keys);
 

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "collector/cupti/counted_context.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/testing/fake_recorder.h"
 
@@ -16,8 +15,9 @@ namespace {
 using ::rfinject::testing::FakeRecorder;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Launch = TimeJoin::Launch;
 using Key = TimeJoin::Key;
+
+TimeJoin::Launch Launch(uint32_t key, uint64_t ns) { return {key, ns, 7}; }
 
 TimeJoin Join(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records) {
   FakeRecorder recorder;
@@ -27,7 +27,7 @@ TimeJoin Join(std::span<const LaunchLog::Entry> entries, std::span<const KernelT
 }
 
 LaunchLog::Entry Entry(uint32_t key, uint32_t correlation_id, bool graph = false) {
-  return {key, correlation_id, 0, OwnerOf({}, graph)};
+  return {key, correlation_id, graph ? LaunchLog::kUnknownGraph : LaunchLog::kNoGraph, 7};
 }
 
 TEST(TimeJoin, NothingIsNothing) {
@@ -42,8 +42,8 @@ TEST(TimeJoin, RecordsFindTheirLaunchInWhateverOrder) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(1, 11), Entry(0, 12)};
   const std::vector<KernelTimes::Record> records = {{12, 300}, {10, 100}, {11, 50}};
   const TimeJoin join = Join(entries, records);
-  EXPECT_THAT(join.launches, ElementsAre(Launch{0, 300}, Launch{0, 100}, Launch{1, 50}));
-  EXPECT_THAT(join.keys, ElementsAre(Key{0, 400, 2}, Key{1, 50, 1}));
+  EXPECT_THAT(join.launches, ElementsAre(Launch(0, 300), Launch(0, 100), Launch(1, 50)));
+  EXPECT_THAT(join.keys, ElementsAre(Key{0, 400, 2, false}, Key{1, 50, 1, false}));
   EXPECT_EQ(join.strangers, 0u);
 }
 
@@ -51,14 +51,14 @@ TEST(TimeJoin, ALaunchWithoutARecordHasNoTime) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(1, 11)};
   const std::vector<KernelTimes::Record> records = {{11, 50}};
   const TimeJoin join = Join(entries, records);
-  EXPECT_THAT(join.keys, ElementsAre(Key{1, 50, 1}));
+  EXPECT_THAT(join.keys, ElementsAre(Key{1, 50, 1, false}));
 }
 
 TEST(TimeJoin, RecordsOfNobodyAreCounted) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(LaunchKeys::kNoKey, 11)};
   const std::vector<KernelTimes::Record> records = {{10, 100}, {11, 50}, {99, 7}};
   const TimeJoin join = Join(entries, records);
-  EXPECT_THAT(join.launches, ElementsAre(Launch{0, 100}));
+  EXPECT_THAT(join.launches, ElementsAre(Launch(0, 100)));
   EXPECT_EQ(join.strangers, 2u);  // one without a key, one that was never logged
 }
 
@@ -66,15 +66,15 @@ TEST(TimeJoin, RecordsOfNobodyAreCounted) {
 TEST(TimeJoin, TheLaterOfTwoLaunchesWithOneIdCounts) {
   const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(1, 10)};
   const std::vector<KernelTimes::Record> records = {{10, 100}};
-  EXPECT_THAT(Join(entries, records).launches, ElementsAre(Launch{1, 100}));
+  EXPECT_THAT(Join(entries, records).launches, ElementsAre(Launch(1, 100)));
 }
 
 TEST(TimeJoin, AGraphsKernelsAreOneLaunch) {
   const std::vector<LaunchLog::Entry> entries = {Entry(5, 20, true), Entry(0, 21), Entry(5, 22, true)};
   const std::vector<KernelTimes::Record> records = {{20, 10}, {21, 7}, {20, 30}, {22, 4}, {20, 2}};
   const TimeJoin join = Join(entries, records);
-  EXPECT_THAT(join.launches, ElementsAre(Launch{0, 7}, Launch{5, 42}, Launch{5, 4}));
-  EXPECT_THAT(join.keys, ElementsAre(Key{0, 7, 1}, Key{5, 46, 2}));
+  EXPECT_THAT(join.launches, ElementsAre(Launch(0, 7), Launch(5, 42), Launch(5, 4)));
+  EXPECT_THAT(join.keys, ElementsAre(Key{0, 7, 1, false}, Key{5, 46, 2, false}));
 }
 
 TEST(TimeJoin, AGraphWithoutAKeyIsOneStranger) {
@@ -137,7 +137,7 @@ class GraphTimes : public ::testing::Test {
     return records;
   }
   TimeJoin JoinGraph(const std::vector<KernelTimes::Record>& records) {
-    const std::vector<LaunchLog::Entry> entries = {{whole_, 20, 0, OwnerOfGraph(number_)}};
+    const std::vector<LaunchLog::Entry> entries = {{whole_, 20, number_, 7}};
     return JoinTimes(entries, records, graphs_, keys_);
   }
 
@@ -153,7 +153,7 @@ TEST_F(GraphTimes, NodesHaveTheTimesOfTheirNumbersInWhateverOrder) {
   std::swap(records[0], records[3]);
   const TimeJoin join = JoinGraph(records);
   EXPECT_THAT(join.launches,
-              ElementsAre(Launch{again_, 40}, Launch{copy_, 20}, Launch{relu_, 30}, Launch{gemm_, 10}));
+              ElementsAre(Launch(again_, 40), Launch(copy_, 20), Launch(relu_, 30), Launch(gemm_, 10)));
   EXPECT_THAT(join.checks, IsEmpty());
 }
 
@@ -164,7 +164,7 @@ TEST_F(GraphTimes, WithoutNumbersTheOrderOfTheirStartTells) {
     std::swap(records[0], records[3]);  // a buffer may come late
     const TimeJoin join = JoinGraph(records);
     EXPECT_THAT(join.launches,
-                ElementsAre(Launch{gemm_, 10}, Launch{copy_, 20}, Launch{relu_, 30}, Launch{again_, 40}));
+                ElementsAre(Launch(gemm_, 10), Launch(copy_, 20), Launch(relu_, 30), Launch(again_, 40)));
     ASSERT_EQ(join.checks.size(), numbers ? 0u : 1u);
     if (!numbers) {
       EXPECT_EQ(join.checks[0], (TimeJoin::Check{number_, true}));
@@ -193,7 +193,7 @@ TEST_F(GraphTimes, AnythingElseThanWhatWasCapturedIsTheGraphsAsAWhole) {
       uint64_t all = 0;
       for (const KernelTimes::Record& record : records) all += record.ns;
       const TimeJoin join = JoinGraph(records);
-      EXPECT_THAT(join.launches, ElementsAre(Launch{whole_, all}));
+      EXPECT_THAT(join.launches, ElementsAre(Launch(whole_, all)));
       EXPECT_THAT(join.checks, ElementsAre(TimeJoin::Check{number_, false}));
     }
     graphs_.DestroyGraph(this);
@@ -205,22 +205,27 @@ TEST_F(GraphTimes, OneLaunchThatDiffersIsEnough) {
   std::vector<KernelTimes::Record> records = Records(20, {gemm_, copy_, relu_, again_}, false);
   for (KernelTimes::Record record : Records(21, {gemm_, copy_, again_, relu_}, false)) records.push_back(record);
   for (KernelTimes::Record record : Records(22, {gemm_, copy_, relu_, again_}, false)) records.push_back(record);
-  const std::vector<LaunchLog::Entry> entries = {{whole_, 20, 0, OwnerOfGraph(number_)},
-                                                 {whole_, 21, 0, OwnerOfGraph(number_)},
-                                                 {whole_, 22, 0, OwnerOfGraph(number_)}};
+  const std::vector<LaunchLog::Entry> entries = {
+      {whole_, 20, number_, 7}, {whole_, 21, number_, 7}, {whole_, 22, number_, 7}};
   const TimeJoin join = JoinTimes(entries, records, graphs_, keys_);
-  EXPECT_THAT(join.launches, ElementsAre(Launch{whole_, 100}, Launch{whole_, 100}, Launch{whole_, 100}));
+  EXPECT_THAT(join.launches, ElementsAre(Launch(whole_, 100), Launch(whole_, 100), Launch(whole_, 100)));
   EXPECT_THAT(join.checks, ElementsAre(TimeJoin::Check{number_, false}));
 }
 
-TEST(BusyNs, CountsWhatRunsAtTheSameTimeOnce) {
-  EXPECT_EQ(BusyNs({}), 0u);
-  const std::vector<KernelTimes::Record> records = {
-      {.correlation_id = 1, .ns = 10, .start_ns = 100}, {.correlation_id = 2, .ns = 10, .start_ns = 50},
-      {.correlation_id = 3, .ns = 4, .start_ns = 103},  {.correlation_id = 4, .ns = 10, .start_ns = 105},
-      {.correlation_id = 5, .ns = 5, .start_ns = 60},
-  };
-  EXPECT_EQ(BusyNs(records), 15u + 15u);
+// What ran is in order of time, each with its launch, on one clock.
+TEST(TimeJoin, WhatRanIsByStart) {
+  const std::vector<LaunchLog::Entry> entries = {Entry(3, 10), Entry(5, 20, true)};
+  const std::vector<KernelTimes::Record> records = {{.correlation_id = 20, .ns = 10, .start_ns = 300},
+                                                    {.correlation_id = 10, .ns = 5, .start_ns = 100},
+                                                    {.correlation_id = 20, .ns = 20, .start_ns = 200},
+                                                    {.correlation_id = 99, .ns = 1, .start_ns = 250}};
+  const TimeJoin join = Join(entries, records);
+  ASSERT_EQ(join.ran.size(), 4u);
+  EXPECT_EQ(join.ran[0].start_ns, 100u);
+  EXPECT_EQ(join.ran[1].end_ns, 220u);
+  EXPECT_EQ(join.ran[1].launch, join.ran[3].launch);
+  EXPECT_EQ(join.launches[join.ran[1].launch].ns, 30u);
+  EXPECT_EQ(join.ran[2].launch, TimeJoin::kNoLaunch);
 }
 
 }  // namespace

@@ -135,14 +135,13 @@ void FrameBuilder::EncodeRest(wire::Encoder* out) {
   for (; !pending.drops.empty() && !IsTooLong(out); pending.drops.pop_front()) write(pending.drops.front());
 }
 
-bool FrameBuilder::Build(uint64_t file_bytes, uint64_t max_bytes, uint64_t complete_before,
-                         wire::Encoder* out) noexcept try {
+bool FrameBuilder::Build(uint64_t file_bytes, uint64_t max_bytes, bool last, wire::Encoder* out) noexcept try {
   // Definitions come before everything that may refer to them, in this frame or an earlier one.
   EncodeDefinitions(out);
   if (!EncodeKeys(out) || IsFull(out)) return true;
   if (!EncodeStatistics(out)) return true;
-  // The keys of the complete steps are in the file by now. The step that runs may get more samples.
-  pending_->step_sums.CompleteBefore(complete_before);
+  // The keys of the complete steps are in the file by now.
+  if (last) pending_->step_sums.CompleteAll();
   std::deque<SampledStep>& sampled = pending_->step_sums.complete();
   for (; !sampled.empty() && !IsTooLong(out); sampled.pop_front()) EncodeRecord(kRunId, sampled.front(), out);
   EncodeStepLaunches(out);

@@ -27,8 +27,8 @@ class FrameBuilder {
       : definitions_(definitions), pending_(pending), created_unix_ns_(created_unix_ns) {}
 
   // Fills `out` up to a soft limit, and returns true if more is waiting. The file has `file_bytes` so far, and may
-  // have `max_bytes`. Steps before `complete_before` get no more samples. If memory runs out, `out` has failed.
-  bool Build(uint64_t file_bytes, uint64_t max_bytes, uint64_t complete_before, wire::Encoder* out) noexcept;
+  // have `max_bytes`. `last`: nothing more is recorded. If memory runs out, `out` has failed.
+  bool Build(uint64_t file_bytes, uint64_t max_bytes, bool last, wire::Encoder* out) noexcept;
 
  private:
   void EncodeDefinitions(wire::Encoder* out);

@@ -127,7 +127,6 @@ LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record, uint32_t* id
       return AddResult::kOutOfMemory;
     }
     sum->Add(record.samples[s].value);
-    sum->shared_sums += record.shared_sums;
     key->last[s] = record.samples[s];
   }
   key->last_count = static_cast<uint8_t>(count);
@@ -135,7 +134,7 @@ LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record, uint32_t* id
 }
 
 bool LaunchTable::IsLikeLast(const LaunchRecord& record, const Key& key) noexcept {
-  if (record.sample_count != key.last_count || record.shared_sums != 0) return false;
+  if (record.sample_count != key.last_count) return false;
   for (uint32_t s = 0; s < key.last_count; ++s) {
     if (record.samples[s].metric != key.last[s].metric || record.samples[s].value != key.last[s].value) return false;
   }

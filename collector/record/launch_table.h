@@ -148,7 +148,7 @@ class LaunchTable {
     for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
       const MetricSum& sum = sums_[m - 1];
       if (sum.n != key.launches || sum.min != sum.max || sum.min != sum.taken_value ||
-          sum.taken_value >= MetricSum::kSeveral || sum.shared_sums != 0) {
+          sum.taken_value >= MetricSum::kSeveral) {
         return false;
       }
     }
@@ -156,8 +156,7 @@ class LaunchTable {
   }
   static uint64_t TakenValue(const MetricSum& sum) noexcept {
     if (sum.n == 0) return sum.taken_value;
-    const bool same = sum.min == sum.max && sum.shared_sums == 0 &&
-                      (sum.taken_value == MetricSum::kNoneTaken || sum.taken_value == sum.min);
+    const bool same = sum.min == sum.max && (sum.taken_value == MetricSum::kNoneTaken || sum.taken_value == sum.min);
     return same && sum.min < MetricSum::kSeveral ? sum.min : MetricSum::kSeveral;
   }
 

@@ -157,11 +157,7 @@ TEST(LaunchTable, WhatRepeatsWhatWasTakenBefore) {
   EXPECT_FALSE(repeats({Record(2, {{kTime, 10}})}));
   EXPECT_FALSE(repeats({Record(2, {{kTime, 10}, {kModelFlop, 5}})}));
   EXPECT_TRUE(repeats({Record(2, {{kTime, 10}, {kModelFlop, 5}})}));
-  // Shares of a sum, and values that are marks in the table.
-  LaunchRecord shared = Record(3, {{kTime, 10}});
-  shared.shared_sums = 1;
-  EXPECT_FALSE(repeats({shared}));
-  EXPECT_FALSE(repeats({Record(3, {{kTime, 10}})}));
+  // Values that are marks in the table.
   for (const uint64_t mark : {MetricSum::kNoneTaken, MetricSum::kSeveral}) {
     EXPECT_FALSE(repeats({Record(4, {{kTime, mark}})}));
     EXPECT_FALSE(repeats({Record(4, {{kTime, mark}})}));

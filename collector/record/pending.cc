@@ -78,22 +78,24 @@ void Pending::Add(const LaunchRecord& record, uint64_t current_step) {
     running_.step = current_step;
     return SayWhatBecameOf(running_step_.Add(record));
   }
-  AddToTable(record, current_step);
+  AddToTable(record);
 }
 
-void Pending::AddToTable(const LaunchRecord& record, uint64_t current_step) {
-  uint32_t key = 0;
-  const LaunchTable::AddResult added = table.Add(record, &key);
-  // Samples of launches that were recorded when they happened are those of a step that was armed: this one, which the
-  // caller is about to end. A value that comes with its launch, as an estimate does, is no sample of the step but all
-  // of it.
-  if (key != 0 && record.launches == 0) {
-    for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
-      step_sums.Add(current_step, key, record.samples[s]);
-    }
+void Pending::AddSamples(const LaunchRecord& record, uint64_t step, uint64_t current_step) {
+  if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
+  if (training_from_ != 0 && current_step >= training_from_) {
+    running_.step = current_step;
+    return SayWhatBecameOf(running_step_.Add(record));
   }
-  SayWhatBecameOf(added);
+  uint32_t key = 0;
+  SayWhatBecameOf(table.Add(record, &key));
+  if (key == 0 || step == Recorder::kOfNoStep) return;
+  for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
+    step_sums.Add(step, key, record.samples[s]);
+  }
 }
+
+void Pending::AddToTable(const LaunchRecord& record) { SayWhatBecameOf(table.Add(record)); }
 
 // A launch of a graph that is not settled is kept back here, and not in its step: until it is known what it launches,
 // its step is over. Steps near the window's end are told apart, as in NoteStepLaunches.
@@ -117,14 +119,14 @@ void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, ui
   if (record.launches == LaunchRecord::kGraph) return AddGraphAt(position, record.identity.kernel, current_step);
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   if (record.identity.site.phase == Phase::kEval) {
-    if (position.batch < batches_seen_) return AddToTable(record, current_step);
+    if (position.batch < batches_seen_) return AddToTable(record);
     running_.batch = position.batch;
     return SayWhatBecameOf(running_batch_.Add(record));
   }
   // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
   if (steps_seen_ == 0 || position.step < steps_seen_) {
     if (window_->LeftOut(position.step)) return;
-    if (!MayCompile() && !MayBeCut(position.step)) return AddToTable(record, current_step);
+    if (!MayCompile() && !MayBeCut(position.step)) return AddToTable(record);
     uint32_t key = 0;
     SayWhatBecameOf(table.Add(record, &key));
     return NoteStepLaunches(position.step, record.identity, key, record.launches);

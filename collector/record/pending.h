@@ -59,7 +59,9 @@ class Pending {
 
   // Adds a launch, or samples of it, to the table. `current_step` is the step that runs.
   void Add(const LaunchRecord& record, uint64_t current_step);
-  // Does the same with a launch from a ring, which may have to wait for the end of its step or batch.
+  // Adds samples of launches that were recorded in `step` (Recorder::AddSamples).
+  void AddSamples(const LaunchRecord& record, uint64_t step, uint64_t current_step);
+  // Does the same as Add with a launch from a ring, which may have to wait for the end of its step or batch.
   void AddAt(const RingPosition& position, const LaunchRecord& record, uint64_t current_step);
   void AddStep(const StepRecord& step);
   void AddDrop(std::string_view what, uint64_t count);
@@ -99,7 +101,7 @@ class Pending {
 
  private:
   void SayWhatBecameOf(LaunchTable::AddResult added);
-  void AddToTable(const LaunchRecord& record, uint64_t current_step);
+  void AddToTable(const LaunchRecord& record);
   void AddGraphAt(const RingPosition& position, uint32_t graph, uint64_t current_step);
   // Whether the step that runs is the first of an estimate, which may turn out to be one that compiles.
   bool MayCompile() const;

@@ -31,7 +31,6 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
   WatchWaits(kGpuWaits);
   for (uint64_t step = 0; step < kSingle + kLater; ++step) {
     r.NoteCalls(2, 7, 1);
-    r.NoteBusy(1);
     if (step % 10 == 0) r.MarkArmed(1);
     r.EndStep(3);
   }
@@ -40,7 +39,7 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
   const TraceContent t = FinishedTrace();
   EXPECT_EQ(t.steps.size(), kSingle);
   v1::RunSteps later;
-  uint64_t durations = 0, wall_ns = 0, own_ns = 0, gap_ns = 0, gaps = 0;
+  uint64_t durations = 0, wall_ns = 0, own_ns = 0;
   for (const v1::Chunk& chunk : t.chunks) {
     for (const v1::RunSteps& one : chunk.step_stats().run()) {
       later.set_steps(later.steps() + one.steps());
@@ -53,8 +52,6 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
     for (const v1::RankSteps& one : chunk.step_stats().rank()) {
       wall_ns += one.wall_ns().sum();
       own_ns += one.own_ns().sum();
-      gap_ns += one.launch_gap_ns().sum();
-      for (const uint64_t count : one.launch_gap_ns().count()) gaps += count;
     }
   }
   EXPECT_EQ(later.steps(), kLater);
@@ -62,10 +59,8 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
   EXPECT_EQ(later.calls(), 2 * kLater);
   EXPECT_GT(later.armed(), 0u);
   EXPECT_EQ(durations, kLater - later.armed()) << "an armed step's time holds what profiling cost";
-  // Nobody waited, and the GPU worked for a nanosecond of each step.
+  // Nobody waited.
   EXPECT_EQ(own_ns, wall_ns);
-  EXPECT_EQ(gaps, durations);
-  EXPECT_EQ(gap_ns, wall_ns - gaps);
 }
 
 TEST_F(TraceRecorderTest, StepsThatWaitForTheWriterDoNotBreakTheLimit) {

@@ -45,10 +45,6 @@ void StepClock::AddWaits(StepRecord* step) noexcept {
   step->watched = WatchedWaits();
   step->data_wait_ns = waits.data_ns;
   step->gpu_wait_ns = waits.gpu_ns;
-  if (const uint64_t busy = busy_.exchange(kBusyUnknown, std::memory_order_relaxed); busy != kBusyUnknown) {
-    step->gpu_busy_ns = busy;
-    step->watched |= kGpuBusy;
-  }
   const GpuTimes gpu = TakeGpuClock();
   if (!gpu.known) return;
   step->duration_ns += gpu.skipped_ns;
@@ -57,9 +53,6 @@ void StepClock::AddWaits(StepRecord* step) noexcept {
   step->watched |= kGpuWaits | kGpuBusy;
 }
 
-void StepClock::ResetInForkedChild() noexcept {
-  start_ns_.store(0, std::memory_order_relaxed);
-  busy_.store(kBusyUnknown, std::memory_order_relaxed);
-}
+void StepClock::ResetInForkedChild() noexcept { start_ns_.store(0, std::memory_order_relaxed); }
 
 }  // namespace rfinject

@@ -23,8 +23,6 @@ class StepClock {
   int64_t EndStep(StepRecord* step) noexcept;
   // Adds what the step waited for, as far as it was watched. Called after EndStep, on the same thread.
   void AddWaits(StepRecord* step) noexcept;
-  // Tells for how long (ns) something ran on the GPU in the step that runs.
-  void NoteBusy(uint64_t ns) noexcept { busy_.store(ns, std::memory_order_relaxed); }
   void ResetInForkedChild() noexcept;
 
  private:
@@ -35,14 +33,10 @@ class StepClock {
   };
   GpuTimes TakeGpuClock() noexcept;
 
-  static constexpr uint64_t kBusyUnknown = UINT64_MAX;
-
   // When the step that runs began, in ns of the monotonic clock; 0: nothing has happened yet. The first recording
   // thread and each thread that ends a step exchange it. Relaxed: it is one number, and nothing is handed over with
   // it.
   std::atomic<int64_t> start_ns_{0};
-  // As NoteBusy says. A source writes it before EndStep, the thread that ends the step takes it. Relaxed, as above.
-  std::atomic<uint64_t> busy_{kBusyUnknown};
   // The GPU's own clock when the step began. The thread that begins a step exchanges them. Relaxed, as above.
   std::atomic<uint64_t> gpu_skipped_ns_{0}, gpu_busy_ns_{0};
 };

@@ -7,12 +7,15 @@
 namespace rfinject {
 
 void StepSums::Add(uint64_t step, uint32_t key, const Sample& sample) {
-  if (step != open_) {
-    CompleteBefore(UINT64_MAX);
-    open_ = step;
-  }
   for (Series& series : series_) {
     if (series.metric != sample.metric || series.steps >= kMaxSteps) continue;
+    if (step < series.open || (step == series.open && series.closed)) continue;
+    if (step > series.open) {
+      if (!series.keys.empty()) Complete(&series);
+      series.open = step;
+      series.closed = series.steps >= kMaxSteps;
+      if (series.closed) continue;
+    }
     if (series.sums.size() <= key) {
       const size_t size = std::max<size_t>(key + 1, 2 * series.sums.size());
       series.codes.resize(size);
@@ -29,17 +32,17 @@ void StepSums::Add(uint64_t step, uint32_t key, const Sample& sample) {
   }
 }
 
-void StepSums::CompleteBefore(uint64_t step) {
-  if (open_ >= step) return;
+void StepSums::CompleteAll() {
   for (Series& series : series_) {
     if (!series.keys.empty()) Complete(&series);
+    series.closed = true;
   }
 }
 
 void StepSums::Complete(Series* series) {
   std::sort(series->keys.begin(), series->keys.end());
   SampledStep done;
-  done.step = open_;
+  done.step = series->open;
   done.metric = series->metric;
   if (series->keys != series->last_keys) {
     uint32_t before = 0;

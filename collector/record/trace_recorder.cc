@@ -159,6 +159,12 @@ void TraceRecorder::Add(const LaunchRecord& record) noexcept {
   Locked([&](Definitions&, Pending& pending) { pending.Add(record, CurrentStep()); });
 }
 
+void TraceRecorder::AddSamples(const LaunchRecord& record, uint64_t step) noexcept {
+  if (state_.window.end() == 0) return;
+  if (step != kOfNoStep && (!state_.window.Measured(step) || state_.window.LeftOut(step))) return;
+  Locked([&](Definitions&, Pending& pending) { pending.AddSamples(record, step, CurrentStep()); });
+}
+
 uint32_t TraceRecorder::DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
                                     bool settled) noexcept {
   return Locked([&](Definitions&, Pending& pending) { return pending.graphs.Define(members, whole, settled); });

@@ -51,6 +51,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
 
   void Record(const LaunchRecord& record) noexcept override;
   void Add(const LaunchRecord& record) noexcept override;
+  void AddSamples(const LaunchRecord& record, uint64_t step) noexcept override;
   uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
                        bool settled) noexcept override;
   void SettleGraph(uint32_t graph, bool by_members) noexcept override;
@@ -70,7 +71,6 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void NoteCalls(uint32_t calls, uint32_t kind, uint32_t optimizer) noexcept override {
     notes_.NoteCalls(calls, kind, optimizer);
   }
-  void NoteBusy(uint64_t ns) noexcept override { clock_.NoteBusy(ns); }
   void LeaveStepOut() noexcept override { notes_.LeaveOut(); }
   void NoteFailure() noexcept override { notes_.NoteFailure(); }
   void NoteCompilation() noexcept override { notes_.NoteCompilation(); }

@@ -63,8 +63,7 @@ bool TraceWriter::BuildFrame(Output* output, bool last, bool* more) noexcept {
     if (last && !trace.pending.HoldsBack()) trace.pending.SettleWhatRan();
   } catch (...) {
   }
-  *more = trace.frames.Build(output->file.size(), state_->MaxBytes(),
-                             state_->active() ? state_->progress.step() : UINT64_MAX, &output->frame);
+  *more = trace.frames.Build(output->file.size(), state_->MaxBytes(), last && !state_->active(), &output->frame);
   *more = *more || trace.pending.HoldsBack();
   return true;
 }

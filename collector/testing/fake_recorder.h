@@ -15,7 +15,6 @@
 #include <variant>
 #include <vector>
 
-#include "collector/pm_window.h"
 #include "collector/record/graph_launches.h"
 #include "collector/recorder.h"
 #include "collector/run_facts.h"
@@ -72,9 +71,10 @@ class FakeRecorder : public NullRecorder {
   void Add(const LaunchRecord& record) noexcept override { Record(record); }
   void EndStep(uint64_t) noexcept override { ++step_; }
   void NoteMemory(uint64_t in_use, uint64_t peak) noexcept override { memory_.push_back({in_use, peak}); }
-  void NoteBusy(uint64_t ns) noexcept override { busy_.push_back(ns); }
+  void AddSamples(const LaunchRecord& record, uint64_t) noexcept override { Record(record); }
   void Keep(trace::RunRecord record) noexcept override {
-    if (auto* window = std::get_if<PmWindow>(&record)) pm_windows_.push_back(std::move(*window));
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(record));
   }
   void MarkArmed(uint32_t group) noexcept override { armed_.push_back({step_, group}); }
   uint64_t CurrentStep() const noexcept override { return step_; }
@@ -108,11 +108,27 @@ class FakeRecorder : public NullRecorder {
   const std::vector<std::pair<uint64_t, uint32_t>>& armed() const { return armed_; }
   // What NoteMemory was told: bytes in use and peak.
   const std::vector<std::pair<uint64_t, uint64_t>>& memory() const { return memory_; }
-  const std::vector<uint64_t>& busy() const { return busy_; }  // that NoteBusy was told
-  const std::vector<PmWindow>& pm_windows() const { return pm_windows_; }
+  // What Keep was told of one kind.
+  template <typename Kept>
+  std::vector<Kept> kept() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Kept> all;
+    for (const trace::RunRecord& record : kept_) {
+      if (const Kept* one = std::get_if<Kept>(&record)) all.push_back(*one);
+    }
+    return all;
+  }
+  // The records so far. May be called while other threads record.
+  std::vector<LaunchRecord> CopyRecords() const {
+    const std::lock_guard lock(mutex_);
+    return records_;
+  }
   size_t graph_members() const { return graphs_.members(); }  // of the graphs that are not forgotten
   // The text of an interned id; "" for 0.
-  std::string Name(uint32_t id) const { return id == 0 || id > names_.size() ? "" : names_[id - 1]; }
+  std::string Name(uint32_t id) const {
+    const std::lock_guard lock(mutex_);
+    return id == 0 || id > names_.size() ? "" : names_[id - 1];
+  }
   // The value of a metric in a record; 0 when the record has no such sample.
   static uint64_t Value(const LaunchRecord& record, uint32_t metric) {
     for (uint32_t i = 0; i < record.sample_count; ++i) {
@@ -135,8 +151,7 @@ class FakeRecorder : public NullRecorder {
   uint64_t step_ = 0;
   std::vector<std::pair<uint64_t, uint32_t>> armed_;
   std::vector<std::pair<uint64_t, uint64_t>> memory_;
-  std::vector<uint64_t> busy_;
-  std::vector<PmWindow> pm_windows_;
+  std::vector<trace::RunRecord> kept_;
   bool active_ = false;
 };
 

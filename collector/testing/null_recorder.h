@@ -23,6 +23,7 @@ class NullRecorder : public Recorder {
   void UpdateFacts(const RunFacts&) noexcept override {}
   void Record(const LaunchRecord&) noexcept override {}
   void Add(const LaunchRecord&) noexcept override {}
+  void AddSamples(const LaunchRecord&, uint64_t) noexcept override {}
   uint32_t DefineGraph(std::span<const GraphMember>, const LaunchIdentity&, bool) noexcept override { return 0; }
   void SettleGraph(uint32_t, bool) noexcept override {}
   void ForgetGraph(uint32_t) noexcept override {}
@@ -36,7 +37,6 @@ class NullRecorder : public Recorder {
   uint64_t CurrentStep() const noexcept override { return 0; }
   void MarkArmed(uint32_t) noexcept override {}
   void NoteMemory(uint64_t, uint64_t) noexcept override {}
-  void NoteBusy(uint64_t) noexcept override {}
   void NoteMemoryPeak(const MemoryPeak&) noexcept override {}
   void NoteCalls(uint32_t, uint32_t, uint32_t) noexcept override {}
   void NoteEvaluation(uint64_t) noexcept override {}

@@ -15,7 +15,7 @@ import gpu
 import hardware_path_test as suite
 import rfx_trace
 
-STEPS = 32  # the first rotation of counters
+STEPS = 300  # FLOP, and then samples
 # CUPTI_ERROR_UNKNOWN; insufficient privileges, out of memory and hardware busy; of the driver they are errors, too.
 CODES = (999, 35, 8, 46) if suite.ALL else (999,)
 LEAST_FUNCTIONS = 40  # so that a run which calls next to nothing is not taken for one in which all is well

@@ -9,7 +9,7 @@ import check_includes  # noqa: E402
 
 HEADERS = {
     "collector/recorder.h": "", "collector/cupti/api.h": "", "injector/layer_stack.h": "", "gpus/gpus.h": "", "gpus/table.inc.in": "",
-    "collector/cupti/hardware_source.h": "", "operators/cost.h": "", "collector/arming/policy.h": "",
+    "collector/cupti/hardware_source.h": "", "operators/cost.h": "", "collector/arming/schedule.h": "",
     "injector/python/python_api.h": "", "injector/python/ref.h": "", "injector/torch/binding.h": "", "injector/torch/abi.h": "",
     "injector/native/objects.h": "",
     "virtual_gpu/values/values.h": "", "virtual_gpu/values/cpu_kernels.h": "",
@@ -19,7 +19,7 @@ HEADERS = {
 CASES = [
     ("collector/a.cc", '#include "collector/recorder.h"\n#include "proto/wire/framing.h"', None),
     ("collector/a.cc", '#include "collector/cupti/hardware_source.h"', None),
-    ("collector/cupti/a.cc", '#include "collector/recorder.h"\n#include "collector/arming/policy.h"', None),
+    ("collector/cupti/a.cc", '#include "collector/recorder.h"\n#include "collector/arming/schedule.h"', None),
     ("collector/estimate/a.cc", '#include "collector/recorder.h"\n#include "gpus/gpus.h"', None),
     ("injector/torch/a.cc", '#include "injector/native/objects.h"\n#include "injector/layer_stack.h"', None),
     ("injector/python/a.cc", '#include "injector/layer_stack.h"\n#include "collector/recorder.h"', None),

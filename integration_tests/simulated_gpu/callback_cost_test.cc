@@ -70,6 +70,7 @@ TEST_F(SimulatedGpu, TheUnarmedCallbackAllocatesNothing) {
   launch(101);
   t_counting = false;
   EXPECT_GT(t_allocations, 0u);
+  source_->Stop();
 }
 #endif
 

@@ -22,14 +22,17 @@ namespace {
 using ::testing::IsEmpty;
 
 TEST_F(SimulatedGpu, AFailingLaunchIsNoRange) {
-  for (int step = 0; step < 60; ++step) {
+  for (int step = 0; step < 200; ++step) {
     driver_.sim_fail_("cuLaunchKernel", CUDA_ERROR_INVALID_VALUE, 0);
     EXPECT_EQ(Launch(kernels_[0], 9, Phase::kForward), CUDA_ERROR_INVALID_VALUE);
     Step();
   }
+  source_->Stop();
   EXPECT_STREQ(driver_.sim_violations_(), "");
-  EXPECT_THAT(recorder_.drops(), IsEmpty());
   CheckSamples();
+  for (uint32_t metric = 1; metric < kFirstFreeMetric; ++metric) {
+    EXPECT_EQ((CountSamples()[{"conv", 9, Phase::kForward}][metric]), 0u);
+  }
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -44,13 +47,6 @@ constexpr int kPerfworksCodes[] = {1, 17};
 #else
 constexpr int kPerfworksCodes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 14, 15, 17, 20, 22, 24, 25, 999};
 #endif
-
-// What is called only when counting layer by layer.
-bool NeedsLayers(const std::string& call) {
-  return call == "cuptiRangeProfilerPushRange" || call == "cuptiRangeProfilerPopRange" ||
-         call == "cuptiRangeProfilerCounterDataGetRangeInfo" || call == "cuptiProfilerPushRange" ||
-         call == "cuptiProfilerPopRange" || call == "NVPW_Profiler_CounterData_GetRangeDescriptions";
-}
 
 // What is called only when a second device is in use.
 bool NeedsTwoDevices(const std::string& call) {
@@ -100,17 +96,17 @@ void Failing::FailEachWay() {
       const pid_t child = fork();
       ASSERT_GE(child, 0);
       if (child == 0) {
-        if (NeedsLayers(GetParam())) setenv("WORLD_SIZE", "2", 1);
         if (NeedsTwoDevices(GetParam())) RunOnASecond();
         driver_.sim_fail_(GetParam(), code, every);
-        for (int step = 0; step < 32; ++step) {  // the first rotation
+        // Until it was called, and a while longer. Our own thread has what a busy machine leaves it.
+        for (int step = 0, left = 20; step < 10'000 && left > 0; ++step) {
           if (NeedsTwoDevices(GetParam())) RunOnASecond();
           Step();
+          left -= driver_.sim_calls_(GetParam()) > 0;
         }
         source_->Stop();
         const bool called = driver_.sim_calls_(GetParam()) > 0;
         CheckSamples();  // what there is must be right
-        CheckShares();
         bool said = true;
         for (const auto& diagnostic : recorder_.diagnostics()) said = said && !diagnostic.text.empty();
         // Violations: a refused call may leave CUPTI in a state that the next call must respect.
@@ -144,8 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
         "cuptiPmSamplingSetConfig", "cuptiPmSamplingGetCounterDataSize", "cuptiPmSamplingCounterDataImageInitialize",
         "cuptiPmSamplingStart", "cuptiPmSamplingStop", "cuptiPmSamplingDecodeData",
         "cuptiPmSamplingGetCounterDataInfo", "cuptiPmSamplingCounterDataGetSampleInfo", "cuCtxGetCurrent",
-        "cuptiGetDeviceId", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuCtxSynchronize",
-        "cuMemGetInfo", "cuDriverGetVersion", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetAttribute"),
+        "cuptiGetDeviceId", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuMemGetInfo",
+        "cuDriverGetVersion", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetAttribute"),
     [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -192,18 +188,17 @@ void ExpectAllAreMadeToFail(const Driver& driver) {
 }
 
 TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
-  setenv("WORLD_SIZE", "2", 1);  // layer by layer calls all that kernel by kernel does, and more
-  for (int step = 0; step < 60; ++step) {
+  EXPECT_TRUE(RunUntil([this] {
     RunOnASecond();
-    Step();
-  }
+    return driver_.sim_calls_("cuptiRangeProfilerCounterDataGetRangeInfo") > 0 &&
+           driver_.sim_calls_("cuptiPmSamplingCounterDataGetSampleInfo") > 0;
+  }));
   EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
   ExpectAllAreMadeToFail(driver_);
 }
 
 TEST_F(SimulatedV100, EveryLegacyCallIsMadeToFailSomewhere) {
-  setenv("WORLD_SIZE", "2", 1);
-  Run(60);
+  EXPECT_TRUE(RunUntil([this] { return IsComplete(); }));
   ExpectAllAreMadeToFail(driver_);
 }
 

@@ -25,7 +25,7 @@ class Charged {
   explicit Charged(std::string_view function) : function_(function), start_(sim_now()) { Add(function); }
   ~Charged() {
     if (ns_ == 0) return;
-    sim_hold_until(start_ + ns_);
+    if (HoldsLaunches(function_)) sim_hold_until(start_ + ns_);
     sim_wait_until(start_ + ns_);
   }
   Charged(const Charged&) = delete;

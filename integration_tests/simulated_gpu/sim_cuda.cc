@@ -160,7 +160,8 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
 }
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (device < 0 || device >= kDevices) return CUDA_ERROR_INVALID_DEVICE;
-  g_primary[device].alive = true;
+  // Others may look at it meanwhile.
+  if (!g_primary[device].alive) g_primary[device].alive = true;
   *context = &g_primary[device];
   return CUDA_SUCCESS;
 }

@@ -37,7 +37,7 @@ int64_t Clock(clockid_t clock) {
 }
 
 std::atomic<int> g_real{0};  // how often as long as the machine's time it takes; 0: virtual time
-std::atomic<bool> g_costs{true}, g_holding{false};
+std::atomic<bool> g_costs{true};
 std::atomic<uint64_t> g_held_until{0};                // launches, by a call of CUPTI's
 std::atomic<int64_t> g_begin{0}, g_machine_begin{0};  // of real time, and the machine's monotonic clock then
 std::atomic<int64_t> g_program{kVirtualStart};        // how far the threads that launch have come
@@ -222,9 +222,7 @@ uint64_t sim_now(void) { return static_cast<uint64_t>(Time()); }
 void sim_spend(uint64_t ns) { GoOnAt(Time() + static_cast<int64_t>(ns)); }
 void sim_wait_until(uint64_t then) { GoOnAt(std::max(Time(), static_cast<int64_t>(then))); }
 
-void sim_set_holding(int holding) { g_holding = holding != 0; }
 void sim_hold_until(uint64_t then) {
-  if (!g_holding) return;
   for (uint64_t until = g_held_until; until < then && !g_held_until.compare_exchange_weak(until, then);) {
   }
 }

@@ -172,11 +172,11 @@ void sim_keep_from(int device, uint64_t from);
 void sim_kernels_between(int device, uint64_t from, uint64_t to,
                          void (*tell)(void* user, const SimKernel* kernel, SimSpan span), void* user);
 
-// Whether a call of CUPTI on one thread holds launches of all threads until it has ended; at first not. Not recorded.
-void sim_set_holding(int holding);
-void sim_hold_until(uint64_t then);  // what a call does then
+// Launches of all threads wait until then (sim_costs.h, kHoldLaunches).
+void sim_hold_until(uint64_t then);
 
-// Whether PM sampling and the range profiler exclude each other on a device, as they do at first; not recorded.
+// Whether PM sampling and the range profiler exclude each other on a device, as they do at first
+// (docs/measurements/h200).
 void sim_set_exclusive(int exclusive);
 int sim_exclusive(void);
 

@@ -86,7 +86,7 @@ class Layer(torch.nn.Module):
         return Work.apply(x * self.weight, self.stream)
 
 
-STEPS = 120
+STEPS = 600
 torch.manual_seed(0)
 model = torch.nn.Sequential(Layer(16), Layer(32), Layer(48))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

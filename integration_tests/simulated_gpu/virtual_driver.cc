@@ -334,6 +334,7 @@ extern "C" const char* sim_attach_virtual_gpu(uint64_t seed, double noise) {
   attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
   attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
   sim_set_chip(major == 7 ? "GV100" : major == 8 ? "GA100" : "GH100", major, minor);
+  sim_set_time(/*real=*/1, /*costs=*/0);  // what collects has the machine's clock
   TheKernels().seed = seed;
   TheKernels().noise = noise;
   sim_set_driver(&kDriver);

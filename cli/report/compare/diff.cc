@@ -89,7 +89,8 @@ struct Side {
     const auto launches = static_cast<double>(stats.launches);
     time.AddDependent(InSteps(quantities.time_uncertainty, launches, sampled.has(Sampled::kTime) ? 0 : steps));
     Uncertainty of_flop = quantities.flop_uncertainty;
-    // What a kernel executes does not vary between its launches (arming::GroupRole::kOnce), and is counted once.
+    // What a kernel executes does not vary between its launches (collector/arming/wanted_counts.h), and is counted
+    // once.
     if (sampled.has(Sampled::kBytes)) of_flop.known = true;
     flop.Add(of_flop);
     bytes.AddDependent(InSteps(quantities.bytes_uncertainty, launches, sampled.has(Sampled::kBytes) ? 0 : steps));

@@ -49,27 +49,22 @@ void Driver::Open(const char* cupti) {
 std::vector<TestKernel> KernelsOf(const std::string& chip) {
   if (chip == "GV100") {
     std::vector<TestKernel> kernels = KernelsOf("GA100");
-    const char* fp16 = "sm__ops_path_tensor_src_fp16_dst_fp32.sum";
-    const char* fp16_other = "sm__ops_path_tensor_src_fp16_dst_fp16.sum";
-    kernels[0].metrics[2].name = fp16;
+    kernels[0].metrics[2].name = "sm__ops_path_tensor_src_fp16_dst_fp32.sum";
     kernels[0].flop = {};
     kernels[0].flop[static_cast<size_t>(Precision::kFp16Tensor)] = 7'000'000;
-    kernels[1].metrics[1].name = fp16;
-    kernels[1].metrics[2].name = fp16_other;
+    kernels[1].metrics[1].name = "sm__ops_path_tensor_src_fp16_dst_fp16.sum";
     return kernels;
   }
   const char* tf32 = chip == "GH100" ? "sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum"
                                      : "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off.sum";
-  // fp16 is counted by metrics of two groups, which must be added.
-  const char* fp16 = chip == "GH100" ? "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum"
-                                     : "sm__ops_path_tensor_src_fp16_dst_fp32_sparsity_off.sum";
-  const char* fp16_other = chip == "GH100" ? "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum"
-                                           : "sm__ops_path_tensor_src_fp16_dst_fp16_sparsity_off.sum";
+  // FP16 is counted by metrics of two groups: of this kernel the second counts something.
+  const char* fp16 = chip == "GH100" ? "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum"
+                                     : "sm__ops_path_tensor_src_fp16_dst_fp16_sparsity_off.sum";
   std::vector<TestKernel> kernels(3);
   kernels[0] = {"conv", 100'000, {{"dram__bytes_read.sum", 1000}, {"dram__bytes_write.sum", 500}, {tf32, 7'000'000}}};
   kernels[0].flop[static_cast<size_t>(Precision::kTf32Tensor)] = 7'000'000;
   kernels[0].dram = 1500;
-  kernels[1] = {"gemm", 50'000, {{"dram__bytes_read.sum", 300}, {fp16, 1'000'000}, {fp16_other, 24}}};
+  kernels[1] = {"gemm", 50'000, {{"dram__bytes_read.sum", 300}, {fp16, 1'000'024}}};
   kernels[1].flop[static_cast<size_t>(Precision::kFp16Tensor)] = 1'000'024;
   kernels[1].dram = 300;
   kernels[2] = {"relu",
@@ -96,6 +91,8 @@ void SimulatedGpu::SetUp() {
   g_site_function.store(&ThreadSite);
   ASSERT_NO_FATAL_FAILURE(driver_.Open(cupti_));
   driver_.sim_set_chip_(chip_.c_str(), chip_ == "GH100" ? 9 : chip_ == "GV100" ? 7 : 8, 0);
+  // Our own thread's time is the machine's.
+  driver_.sim_set_time_(/*real=*/1, /*costs=*/0);
   kernels_ = KernelsOf(chip_);
   Bind(&kernels_);
   source_ = MakeHardwareSource(settings_, recorder_);
@@ -157,45 +154,33 @@ uint64_t SimulatedGpu::ValueOf(const std::string& name, uint32_t metric) const {
   return 0;
 }
 
-size_t SimulatedGpu::CheckShares() {
-  std::map<std::tuple<uint32_t, Phase, uint32_t>, uint64_t> totals;
-  std::map<std::tuple<uint32_t, Phase, uint32_t>, std::map<std::string, uint64_t>> sums;
-  for (const LaunchRecord& record : recorder_.records()) {
-    const Site& site = record.identity.site;
-    for (uint32_t i = 0; i < record.sample_count; ++i) {
-      const uint32_t metric = record.samples[i].metric;
-      if (!IsCounter(metric)) continue;
-      totals[{site.layer, site.phase, metric}] += record.samples[i].value;
-      sums[{site.layer, site.phase, metric}][recorder_.Name(record.identity.kernel)] += record.shared_sums;
-    }
+auto SimulatedGpu::CountSamples() const -> Counts {
+  Counts counts;
+  for (const LaunchRecord& record : recorder_.CopyRecords()) {
+    auto& count =
+        counts[{recorder_.Name(record.identity.kernel), record.identity.site.layer, record.identity.site.phase}];
+    count[0] += record.launches;
+    for (uint32_t i = 0; i < record.sample_count; ++i) ++count[record.samples[i].metric];
   }
-  size_t shared = 0;
-  for (const auto& [of, total] : totals) {
-    const auto& [layer, phase, metric] = of;
-    const uint64_t steps = sums[of].begin()->second;
-    if (steps == 0) continue;
-    ++shared;
-    uint64_t a_step = 0;
-    for (const std::string& kernel : of_layer_[{layer, phase}]) {
-      a_step += ValueOf(kernel, metric);
-      EXPECT_EQ(sums[of][kernel], steps) << kernel;
-    }
-    EXPECT_EQ(total, steps * a_step) << "layer " << layer << " phase " << static_cast<int>(phase) << " metric "
-                                     << metric;
-  }
-  return shared;
+  return counts;
 }
 
-auto SimulatedGpu::CheckSamples() -> std::map<Key, std::map<uint32_t, uint64_t>> {
-  std::map<Key, std::map<uint32_t, uint64_t>> counts;
-  std::set<std::pair<Key, uint32_t>> shared;  // CheckShares has those
-  for (const LaunchRecord& record : recorder_.records()) {
-    for (uint32_t i = 0; i < record.sample_count && record.shared_sums != 0; ++i) {
-      shared.insert({{recorder_.Name(record.identity.kernel), record.identity.site.layer, record.identity.site.phase},
-                     record.samples[i].metric});
+bool SimulatedGpu::IsComplete(uint64_t bytes) {
+  // Of a few samples the solver makes one for a kernel that is shorter than a sample.
+  if (step_ % 8 != 0) return false;
+  Counts counts = CountSamples();
+  if (counts.size() < 8) return false;
+  for (auto& [key, count] : counts) {
+    if (count[kTime] < 3 || count[kDramBytes] < (std::get<0>(key) == "relu" ? 0 : bytes)) return false;
+    for (const Precision precision : {Precision::kFp64, Precision::kFp32, Precision::kFp16, Precision::kFp16Tensor}) {
+      if (count[kFlopFirst + static_cast<uint32_t>(precision)] == 0) return false;
     }
   }
-  for (const LaunchRecord& record : recorder_.records()) {
+  return true;
+}
+
+auto SimulatedGpu::CheckSamples() -> Counts {
+  for (const LaunchRecord& record : recorder_.CopyRecords()) {
     const std::string name = recorder_.Name(record.identity.kernel);
     const TestKernel* kernel = nullptr;
     for (const TestKernel& candidate : kernels_) {
@@ -205,18 +190,14 @@ auto SimulatedGpu::CheckSamples() -> std::map<Key, std::map<uint32_t, uint64_t>>
       ADD_FAILURE() << "a kernel that nobody launched: " << name;
       continue;
     }
-    const Key key = {name, record.identity.site.layer, record.identity.site.phase};
-    auto& count = counts[{name, record.identity.site.layer, record.identity.site.phase}];
-    count[0] += record.launches;
     for (uint32_t i = 0; i < record.sample_count; ++i) {
       const Sample& sample = record.samples[i];
-      ++count[sample.metric];
-      if (shared.count({key, sample.metric}) != 0) continue;
       if (sample.metric == kTime) {
         EXPECT_EQ(sample.value, kernel->ns) << name;
       }
       if (sample.metric == kDramBytes) {
-        EXPECT_EQ(sample.value, kernel->dram) << name;
+        const double bytes = static_cast<double>(kernel->dram);
+        EXPECT_NEAR(static_cast<double>(sample.value), bytes, 0.15 * bytes + 2) << name;
       }
       if (sample.metric >= kFlopFirst && sample.metric < kFlopFirst + kPrecisionCount) {
         EXPECT_EQ(sample.value, kernel->flop[sample.metric - kFlopFirst])
@@ -224,7 +205,7 @@ auto SimulatedGpu::CheckSamples() -> std::map<Key, std::map<uint32_t, uint64_t>>
       }
     }
   }
-  return counts;
+  return CountSamples();
 }
 
 std::vector<std::string> SimulatedGpu::DiagnosticIds() const {

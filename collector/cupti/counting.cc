@@ -1,0 +1,270 @@
+#include "collector/cupti/counting.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/cupti/call_clock.h"
+#include "collector/cupti/lock_waits.h"
+#include "collector/safe_write.h"
+
+namespace rfinject::cupti {
+namespace {
+
+// For how long, at most, a short run waits for the counters to be opened, and for what is in hand at its end; and for
+// how long the end of a process waits for our thread: planning takes half a second, and must not outlive CUPTI.
+constexpr int64_t kLongestHoldNs = 3'000'000'000, kLongestEndNs = 500'000'000, kLongestStopNs = 2'000'000'000;
+// A run with more steps than this is long enough for counters that are opened while it goes on.
+constexpr uint64_t kShortRun = 1000;
+// While ranges are counted kernels are timed once in so many steps.
+constexpr uint64_t kStepsOfRanges = 48;
+
+arming::ScheduleOptions ScheduleOf(const Settings& settings) {
+  arming::ScheduleOptions options;
+  options.run_steps = settings.steps;
+  if (settings.skip > 0) options.warm_up_steps = 2;  // the steps that were skipped have warmed up already
+  return options;
+}
+
+}  // namespace
+
+Counting::Counting(const Settings& settings, const Api& api, Contexts& contexts, LaunchTap& tap, LaunchKeys& keys,
+                   Recorder& recorder) noexcept
+    : settings_(settings),
+      api_(api),
+      contexts_(contexts),
+      tap_(tap),
+      keys_(keys),
+      recorder_(recorder),
+      window_(api, tap, keys, recorder),
+      schedule_(ScheduleOf(settings)),
+      turns_(settings.steps),
+      costs_(settings.overhead_percent / 100, pace_) {}
+
+// --- The thread that ends the steps.
+
+void Counting::Start() {
+  if (life_.started.exchange(true)) return;
+  keys_.SetCounting(settings_.mode != "times" && settings_.mode != "pm");
+  window_.Open();
+  if (!window_.available()) times_lost_.store(true);
+  // The program's signals are the program's: this thread takes none.
+  const SignalShield shield;
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &Main, this) == 0) {
+    pthread_detach(thread);
+  } else {
+    life_.done.store(true);
+  }
+}
+
+void Counting::Begin(uint64_t step) {
+  step_.store(step + 1);
+  pace_.Begin();
+  life_.begun.store(true, std::memory_order_release);
+  event_.Signal();
+  Hold();
+}
+
+bool Counting::IsShortRun() const { return settings_.steps != 0 && settings_.steps <= kShortRun; }
+
+// In a short run the program waits while counters are opened, and at its end for what is being read: it would be over
+// before anything was known.
+void Counting::Hold() {
+  if (!IsShortRun()) return;
+  const bool over = recorder_.WindowIsOver();
+  const int64_t deadline = MonotonicNs() + (over ? kLongestEndNs : kLongestHoldNs);
+  const auto waits = [&] {
+    if (life_.done.load()) return false;
+    if (!life_.planned.load() || opening_.load()) return true;
+    return over && state_.load() != Phase::kIdle;
+  };
+  event_.Signal();
+  const int64_t begin = MonotonicNs();
+  while (waits() && MonotonicNs() < deadline) {
+    const timespec pause = {0, 200'000};
+    nanosleep(&pause, nullptr);
+  }
+  costs_.AddHeld(static_cast<uint64_t>(MonotonicNs() - begin));
+}
+
+void Counting::OnStepEnd(uint64_t step, bool profiles) {
+  const uint64_t used = ranges_.used.load(std::memory_order_relaxed);
+  const bool counted = used != std::exchange(ranges_.seen, used) || opening_.load();
+  if (counted) recorder_.MarkArmed(std::max<uint32_t>(ranges_.group.load(), 1));
+  pace_.EndStep(counted || state_.load() == Phase::kLogging);
+  const uint64_t next = step + 1;
+  const KernelWindow::Turn turn = window_.TurnIn(next, profiles);
+  if (turn == KernelWindow::Turn::kLost) LoseTimes();
+  const bool ours = turn != KernelWindow::Turn::kTheirs && next >= settings_.skip && recorder_.NextStepIsMeasured();
+  paused_.store(!ours);
+  FollowWindow(next, ours, profiles);
+  AllowRanges(next, ours);
+  step_.store(next, std::memory_order_release);
+  event_.Signal();
+  if (ours || recorder_.WindowIsOver()) Hold();
+}
+
+void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
+  if (times_lost_.load()) return;
+  if (state_.load(std::memory_order_acquire) == Phase::kLogging) {
+    window_.NextStep(next);
+    if (ours && next < windows_.end) return;
+    switch (window_.Finish(next, profiles)) {
+      case KernelWindow::End::kDone:
+        state_.store(Phase::kLogged, std::memory_order_release);
+        return;
+      case KernelWindow::End::kLost:
+        LoseTimes();
+        break;
+      case KernelWindow::End::kTaken:
+        break;
+    }
+    state_.store(Phase::kIdle, std::memory_order_release);
+    return;
+  }
+  const bool due = schedule_.Begins(next - std::min<uint64_t>(next, settings_.skip));
+  const bool wanted = due || windows_.due.load();
+  if (!ours || !OursIsCurrent() || !(wanted || windows_.hurry.load())) return;
+  Phase idle = Phase::kIdle;
+  if (!state_.compare_exchange_strong(idle, Phase::kLogging, std::memory_order_acq_rel)) {
+    // Ranges wait for the window: some windows are let pass. One that is due while the last is read comes late,
+    // unless FLOP are unknown, for which no time would be left.
+    if (!ranges_.unfinished.load(std::memory_order_relaxed) || next >= windows_.last + kStepsOfRanges)
+      windows_.due.store(true);
+    return;
+  }
+  windows_.due.store(false);
+  if (!window_.Begin(next)) {
+    LoseTimes();
+    state_.store(Phase::kIdle, std::memory_order_release);
+    return;
+  }
+  windows_.last = next;
+  windows_.end = next + arming::Schedule::kStepsOfWindow;
+  windows_.extra.store(!wanted);
+  windows_.step.store(next);
+  windows_.began_unix_ns.store(UnixNs());
+  event_.Signal();
+}
+
+void Counting::LoseTimes() {
+  if (window_.Lose()) instrumented_.store(true);
+  times_lost_.store(true);
+}
+
+// Ranges make kernels wait, so that there are none in steps that are timed.
+void Counting::AllowRanges(uint64_t next, bool ours) {
+  const bool timed = state_.load(std::memory_order_acquire) == Phase::kLogging;
+  uint32_t allowed = ours && !timed ? ranges_.allowance.load(std::memory_order_relaxed) : 0;
+  if (allowed != 0 && settings_.steps != 0) {
+    // In what is left of a short run every key shall have its turn.
+    const uint64_t left = settings_.skip + settings_.steps > next ? settings_.skip + settings_.steps - next : 1;
+    if (left < kShortRun) allowed = std::max<uint32_t>(allowed, static_cast<uint32_t>(2 * keys_.size() / left + 1));
+  }
+  contexts_.ForEach([allowed](CountedContext& one) { one.gate().Allow(allowed); });
+}
+
+bool Counting::OursIsCurrent() const {
+  CUcontext current = nullptr;
+  return api_.cuCtxGetCurrent != nullptr && api_.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+         contexts_.first() != nullptr && current == contexts_.first()->context();
+}
+
+void Counting::OnContextDestroyed(const void* context) noexcept {
+  contexts_.ForEach([context](CountedContext& one) {
+    if (one.context() == context) one.ForgetContext();
+  });
+  if (!calls_.LockFor(kStepLockWaitNs)) return;
+  const HeldLock held(calls_);
+  for (Device& device : devices_) {
+    if (device.context->context() != nullptr) continue;
+    if (device.ranges != nullptr) device.ranges->Abandon();
+    if (device.bytes != nullptr) device.bytes->Close();
+  }
+}
+
+void Counting::EndSessions() noexcept {
+  if (!calls_.LockFor(kStepLockWaitNs)) return;
+  const HeldLock held(calls_);
+  for (Device& device : devices_) {
+    const ContextScope scope(api_, device.context->context());
+    if (!scope.ok()) continue;
+    if (device.ranges != nullptr) device.ranges->Abandon();
+    if (device.bytes != nullptr) device.bytes->Close();
+  }
+}
+
+void Counting::Stop() noexcept {
+  life_.stopping.store(true);
+  contexts_.ForEach([](CountedContext& one) { one.gate().Allow(0); });
+  if (!life_.started.load()) return;
+  event_.Signal();
+  const int64_t deadline = MonotonicNs() + kLongestStopNs;
+  while (!life_.done.load() && MonotonicNs() < deadline) {
+    const timespec pause = {0, 200'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void Counting::OnForkedChild() noexcept {
+  life_.stopping.store(true);
+  life_.done.store(true);
+  calls_.ResetInForkedChild();
+}
+
+// --- Our thread.
+
+void* Counting::Main(void* self) noexcept {
+  auto* const counting = static_cast<Counting*>(self);
+  ThisThreadIsOurs();
+  try {
+    counting->Run();
+  } catch (...) {
+    // The only exception that can be thrown here is that memory ran out.
+    counting->recorder_.CountDrop("counting: out of memory");
+  }
+  counting->life_.done.store(true);
+  return nullptr;
+}
+
+void Counting::Run() {
+  Open();
+  // What nothing can be counted without is done. Linux counts niceness by thread.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+  life_.planned.store(true, std::memory_order_release);
+  while (!life_.begun.load(std::memory_order_acquire) && !life_.stopping.load()) WaitFor(1'000'000'000);
+  costs_.Begin();
+  turns_.Begin(step_.load());
+  ReportFacts();
+  while (!life_.stopping.load()) {
+    const uint32_t seen = event_.count();
+    AdoptContexts();
+    ServeWindow();
+    if (!life_.stopping.load()) Count();
+    event_.WaitFor(seen, 1'000'000'000);
+  }
+  ReportUnfinished();
+}
+
+// Uses what there is, and says why rows lack times or counters, where the program ended before everything was
+// collected once.
+void Counting::ReportUnfinished() {
+  for (size_t i = 0; i < opened_.devices; ++i) {
+    if (Device* const device = DeviceAt(i); device != nullptr && device->bytes != nullptr) device->bytes->Solve();
+  }
+  if (!ranges_.unfinished.load() && windows_.count > 0) return;
+  recorder_.ReportDiagnostic(Severity::kWarning, "too-few-steps",
+                             "the program ended after " + std::to_string(step_.load()) +
+                                 " steps, before all counters and times had been taken once",
+                             "run more steps");
+}
+
+void Counting::WaitFor(int64_t ns) { event_.WaitFor(event_.count(), ns); }
+
+}  // namespace rfinject::cupti

@@ -1,0 +1,213 @@
+// File: counting.h
+//
+// Counting is what counts and samples while the program runs on: a thread of ours, at low priority, that opens
+// sessions, reads ranges, decodes samples and joins them with times. The thread that ends the steps tells it of each
+// step, and times kernels for it. The program waits for neither, but for the opening in a short run (--steps), which
+// would be over before anything was counted.
+//
+//   counting.cc           the thread that ends the steps; what is spent
+//   counting_windows.cc   our thread: times and bytes
+//   counting_sessions.cc  our thread: opening, and FLOP
+//
+//   kernel_window.h   times: when each kernel ran
+//   byte_sampler.h    bytes: samples of the whole device, joined with the times
+//   range_counter.h   FLOP: ranges around single launches
+//   arming/           when, and what it may cost: schedule.h, wanted_counts.h, budget.h
+//
+// A session of ranges and one of samples exclude each other (CUPTI_ERROR_HARDWARE_BUSY), so they take turns. Samples
+// come first: they cost the program next to nothing, and show which kernels use no tensor core, of which no tensor
+// FLOP need be counted. Ranges cost more: launches wait while their session is started, and each makes its step
+// longer.
+//
+// Kernels are not timed while ranges are counted, since ranges make kernels wait. So one state says what goes on:
+// kIdle; kCounting and back, by our thread; kLogging and kLogged, by the thread that ends the steps, and back to
+// kIdle by ours. A window that is due while ranges are counted asks for its turn.
+#ifndef RFINJECT_COLLECTOR_CUPTI_COUNTING_H_
+#define RFINJECT_COLLECTOR_CUPTI_COUNTING_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collector/arming/backoff.h"
+#include "collector/arming/schedule.h"
+#include "collector/arming/turns.h"
+#include "collector/cupti/api.h"
+#include "collector/cupti/backend_choice.h"
+#include "collector/cupti/byte_sampler.h"
+#include "collector/cupti/context_scope.h"
+#include "collector/cupti/contexts.h"
+#include "collector/cupti/counting_costs.h"
+#include "collector/cupti/kernel_window.h"
+#include "collector/cupti/launch_keys.h"
+#include "collector/cupti/launch_tap.h"
+#include "collector/cupti/lock_waits.h"
+#include "collector/cupti/range_counter.h"
+#include "collector/cupti/step_pace.h"
+#include "collector/recorder.h"
+#include "collector/settings.h"
+#include "collector/sync.h"
+
+namespace rfinject::cupti {
+
+class Counting {
+ public:
+  // The arguments must outlive the object, which is never destroyed. `api` may be filled and the first context added
+  // later, but before Start.
+  Counting(const Settings& settings, const Api& api, Contexts& contexts, LaunchTap& tap, LaunchKeys& keys,
+           Recorder& recorder) noexcept;
+
+  // --- For the thread that ends the steps.
+
+  // Starts the thread, which plans at once. May be called again.
+  void Start();
+  // Measuring begins with `step`.
+  void Begin(uint64_t step);
+  // `step` has ended and the next one begins. `profiles`: the program's own profiler runs.
+  void OnStepEnd(uint64_t step, bool profiles);
+
+  // --- For any thread.
+
+  // The context is about to be destroyed: ends what runs in it.
+  void OnContextDestroyed(const void* context) noexcept;
+  // Ends all sessions in order, of the contexts that are left.
+  void EndSessions() noexcept;
+  // Ends the thread's work, and waits a moment for what it has in hand.
+  void Stop() noexcept;
+  void OnForkedChild() noexcept;
+
+ private:
+  enum class Phase : uint32_t { kIdle, kCounting, kLogging, kLogged };
+  struct Device {
+    CountedContext* context = nullptr;
+    std::string chip;
+    std::unique_ptr<RangeCounter> ranges;
+    std::unique_ptr<ByteSampler> bytes;
+    // The batch of ranges: how many it has, and the step in which the last was opened.
+    size_t used = 0;
+    uint64_t moved_step = 0;
+  };
+  struct Life {
+    std::atomic<bool> started{false}, planned{false}, begun{false}, stopping{false}, done{false};
+  };
+  // The window that runs, and what is known for the next.
+  struct Windows {
+    // One is due. While FLOP wait for samples there are more than were drawn: those are extra.
+    std::atomic<bool> due{false}, hurry{false}, extra{false};
+    std::atomic<int64_t> began_unix_ns{0};
+    std::atomic<uint64_t> step{0};
+    // The thread that ends the steps.
+    uint64_t end = 0, last = 0;
+    // Our thread.
+    int64_t lag_ns = -1;     // from a launch to its kernel's start; -1: not known
+    uint64_t kernel_ns = 0;  // what the usual kernel takes, by time
+    uint64_t count = 0;
+  };
+  // The ranges that are counted.
+  struct Ranges {
+    std::atomic<bool> unfinished{true};  // some key lacks FLOP
+    std::atomic<uint32_t> allowance{0};  // ranges of a step
+    std::atomic<uint32_t> group{0};      // that is counted, from 1; 0: none
+    std::atomic<uint64_t> used{0};
+    // The thread that ends the steps.
+    uint64_t seen = 0;
+    // Our thread.
+    uint64_t count = 0;
+    uint64_t costed = 0, costed_ns = 0;  // that are in what a range costs
+    uint64_t complete_since_step = 0;
+  };
+  // What was opened, and what was in the way.
+  struct Opened {
+    BackendKind kind = BackendKind::kNone;
+    std::string collector = "activity", why;
+    uint32_t contexts_seen = 0;
+    size_t devices = 0;
+    arming::Backoff backoff;
+    bool busy_reported = false;
+  };
+
+  // --- The thread that ends the steps.
+  void FollowWindow(uint64_t next, bool ours, bool profiles);
+  void LoseTimes();
+  void AllowRanges(uint64_t next, bool ours);
+  void Hold();
+  bool OursIsCurrent() const;
+
+  // --- Our thread.
+  static void* Main(void* self) noexcept;
+  void Run();
+  void Open();
+  bool OpenDevice(CountedContext& context);
+  std::unique_ptr<RangeCounter> OpenRanges(Device* device, bool bytes);
+  void AdoptContexts();
+  bool Busy(const char* what, int result);
+  void Refused(const char* what, int result);
+  void LoseBytes(Device* device, const char* what, int result);
+  void ServeWindow();
+  bool SampleInWindow();
+  void ReadWindow();
+  void AddTimes(const TimeJoin& join);
+  void AddSteps(const TimeJoin& join);
+  void Count();
+  void FollowBatch(Device* device);
+  void OpenSampling(Device* device);
+  void FinishBatch(Device* device);
+  void BeginBatch(Device* device);
+  bool RangesHaveTheirTurn(bool wanted);
+  bool IsShortRun() const;
+  bool Waited(const Device& device) const;
+  void CloseSampling() RFINJECT_REQUIRES(calls_);
+  void CloseSessions();
+  Device* DeviceAt(size_t index);
+  void ReportFacts();
+  void ReportUnfinished();
+  void WaitFor(int64_t ns);
+  // Calls `call` while no stream is captured and no context is destroyed; false when that is not now.
+  template <typename Call>
+  bool Unsafely(const CountedContext& context, Call call) {
+    if (!calls_.LockFor(kStepLockWaitNs)) return false;
+    const HeldLock held(calls_);
+    if (context.context() == nullptr || life_.stopping.load() || !tap_.BeginUnsafe()) return false;
+    {
+      const ContextScope scope(api_, context.context());
+      if (scope.ok()) call();
+    }
+    tap_.EndUnsafe();
+    return true;
+  }
+
+  const Settings& settings_;
+  const Api& api_;
+  Contexts& contexts_;
+  LaunchTap& tap_;
+  LaunchKeys& keys_;
+  Recorder& recorder_;
+
+  KernelWindow window_;
+  arming::Schedule schedule_;
+  arming::Turns turns_;
+  StepPace pace_;
+  CountingCosts costs_;
+
+  // Shared by both threads.
+  Life life_;
+  Windows windows_;
+  Ranges ranges_;
+  std::atomic<bool> times_lost_{false}, paused_{false}, opening_{false};
+  std::atomic<bool> instrumented_{false};  // for good, since CUPTI has not ended a window: no range may be opened
+  std::atomic<Phase> state_{Phase::kIdle};
+  std::atomic<uint64_t> step_{0};  // that runs
+  Event event_;
+  // Held while a session's functions are called; whoever destroys a context waits for it.
+  Mutex calls_;
+  std::deque<Device> devices_ RFINJECT_GUARDED_BY(calls_);  // that are known, by the order of their first launch
+
+  Opened opened_;  // our thread's
+};
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_COUNTING_H_

@@ -1,0 +1,111 @@
+// File: range_counter.h
+//
+// RangeCounter counts what does not vary between launches of a key, FLOP above all, on one device: it keeps a session
+// of the profiler's open while keys lack something, puts ranges around single launches through the context's gate,
+// and reads them in batches. Groups of counters change seldom, when all known keys have been counted by one.
+//
+// All calls come from our own thread, with the context current, and may take 0.2 s; the program launches meanwhile.
+#ifndef RFINJECT_COLLECTOR_CUPTI_RANGE_COUNTER_H_
+#define RFINJECT_COLLECTOR_CUPTI_RANGE_COUNTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "collector/arming/wanted_counts.h"
+#include "collector/cupti/captured_graphs.h"
+#include "collector/cupti/counted_context.h"
+#include "collector/cupti/counter_backend.h"
+#include "collector/cupti/counter_samples.h"
+#include "collector/cupti/launch_keys.h"
+#include "collector/recorder.h"
+
+namespace rfinject::cupti {
+
+class RangeCounter {
+ public:
+  // `backend` has been opened, and is of the context.
+  RangeCounter(CountedContext& context, std::unique_ptr<CounterBackend> backend, LaunchKeys& keys,
+               const CapturedGraphs& graphs, Recorder& recorder);
+
+  const CounterBackend& backend() const { return *backend_; }
+  // Tells that `key` was launched. Keys of other devices are left out, and what no range may count.
+  void AddKey(uint32_t key);
+  // Tells that launches of `key` were seen to use no tensor core: what is on the tensor path is 0, and not counted.
+  void SetNoTensor(uint32_t key);
+  // Tells that every key there is may be launched, where it is not known which are.
+  void AddNewKeys();
+  void BeginCheck() {
+    checks_ = true;
+    wanted_.BeginCheck();
+  }
+
+  // Whether FLOP of some key are not known yet.
+  bool lacks_flop() const;
+  // Whether nothing is lacking, or nothing can be counted any more.
+  bool idle() const { return lost_ || (batch_ == nullptr && wanted_.Complete()); }
+  bool session_open() const { return backend_->started(); }
+  bool counting() const { return batch_ != nullptr; }
+  // The group that is counted, or will be next; how long a range of it makes a step, in ns; how many ranges are
+  // wanted.
+  size_t group() const { return group_; }
+  double range_ns() const { return range_ns_[IsSass(group_)]; }
+  size_t wanted() const;
+
+  // Begins a batch of ranges. It may have to open a session for the next group that lacks something; `opens` says
+  // whether the next call of Begin will. Returns a CUptiResult.
+  bool opens() const;
+  int Begin();
+  // Whether every range of the batch was used, or is not wanted any more.
+  bool BatchIsFull() const { return batch_ != nullptr && batch_->full(); }
+  size_t used() const { return batch_ != nullptr ? batch_->used() : 0; }
+  // Reads the batch. `waited`: nothing that was wanted was launched for a while. Returns a CUptiResult.
+  int Finish(bool waited);
+  // Tells what the ranges of the last batch have made the steps longer by, together.
+  void NoteCost(size_t ranges, uint64_t ns);
+
+  // Ends the session, if one is open. Returns a CUptiResult.
+  int Close();
+  // The context goes away: ends what can be ended.
+  void Abandon();
+  // Nothing is counted any more. What a launch may still be in is never freed.
+  void Lose();
+  bool lost() const { return lost_; }
+  // Whether sparse tensor instructions were counted since the last call.
+  bool TakeSparse() { return std::exchange(sparse_, false); }
+
+ private:
+  // What was seen of ranges around tensor counters and around patched code (h200).
+  static constexpr double kRangeNs = 1.4e6, kSassRangeNs = 3e6;
+  bool IsTensor(size_t group) const;
+  void SetZero(uint32_t key, size_t group);
+  bool IsSass(size_t group) const { return backend_->groups()[group].kind == GroupKind::kSass; }
+  bool CountsFlop(size_t group) const;
+  void NoteIfCounted(uint32_t key);
+  size_t NextGroup() const;
+  void AddGraph(const RangeBatch::Range& range, std::span<const double> row);
+
+  CountedContext& context_;
+  std::unique_ptr<CounterBackend> backend_;
+  LaunchKeys& keys_;
+  const CapturedGraphs& graphs_;
+  Recorder& recorder_;
+  CounterSamples samples_;
+  arming::WantedCounts wanted_;
+  std::unique_ptr<RangeBatch> batch_;
+  std::vector<uint32_t> batch_keys_;
+  size_t group_ = 0;
+  size_t room_ = 0;        // ranges of the session
+  uint32_t new_keys_ = 0;  // the first that AddNewKeys has not added
+  bool stuck_ = false;     // the last batch counted nothing: another group has its turn
+  bool lost_ = false, sparse_ = false, read_ = false, checks_ = false;
+  // What a range makes a step longer by, as far as it is known, with hardware counters and with patched code.
+  double range_ns_[2] = {kRangeNs, kSassRangeNs};
+};
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_RANGE_COUNTER_H_
