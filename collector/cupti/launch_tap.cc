@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collector/cupti/condition_report.h"
+#include "collector/cupti/guest_subscriber.h"
 #include "collector/cupti/launch_call.h"
 #include "collector/cupti/lock_waits.h"
 #include "collector/step_end.h"
@@ -42,6 +43,7 @@ bool IsGraphLaunch(CUpti_CallbackId cbid) {
 // --- The callback.
 
 void CUPTIAPI LaunchTap::OnCupti(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
+  if (g_has_guest.load(std::memory_order_relaxed)) TellGuest(domain, cbid, data);
   LaunchTap* tap = g_tap.load(std::memory_order_acquire);
   if (tap == nullptr || data == nullptr) return;
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
@@ -315,6 +317,9 @@ bool LaunchTap::Subscribe() {
   }
   g_tap.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
+  HostGuest(api_, subscriber_, [] {
+    if (LaunchTap* const tap = g_tap.load(std::memory_order_acquire); tap != nullptr) tap->Enable();
+  });
   return Enable();
 }
 

@@ -17,11 +17,13 @@ LIBRARY = os.environ["RFINJECT_LIBRARY"]
 PYTHON = os.environ.get("RFINJECT_PYTHON", sys.executable)
 
 
-def run(output, chip, *failure, preload=True):
+def run(output, chip, *failure, preload=True, guest=False):
     environment = dict(os.environ, SIM_REAL_CUPTI=os.environ["SIM_REAL_CUPTI"], RFINJECT_OUTPUT=str(output) + "/",
                        RFINJECT_LOG="-1",
                        # Steps are so short that the program would be over before anything was counted.
                        RFINJECT_STEPS="599")
+    if guest:
+        environment["GUEST"] = "1"
     if preload:
         environment["LD_PRELOAD"] = LIBRARY
     return subprocess.run([PYTHON, str(HERE / "torch_program.py"), FOLDER, chip, *failure], env=environment,
@@ -71,6 +73,17 @@ class TorchProcess(unittest.TestCase):
 
     def test_every_layer_has_exactly_its_kernels_work_on_gv100(self):
         self.check_layers("GV100", "legacy-profiler", "rf.flop.fp16_tc")
+
+    def test_a_profiler_of_the_program_is_not_refused(self):
+        # CUPTI has one subscriber, which is the library; PyTorch's profiler gives up where it is refused.
+        with tempfile.TemporaryDirectory() as output:
+            alone = run(output, "GH100", preload=False, guest=True)
+            beside = run(output, "GH100", guest=True)
+            self.assertEqual((beside.returncode, beside.stdout), (0, alone.stdout), beside.stderr)
+            self.assertIn("guest 0 1\nguest's end 0\n", beside.stdout)
+            (trace,) = rfx_trace.read_traces(output)
+            self.assertEqual({trace.launches[number] for number, key in trace.keys.items()
+                              if trace.names.get(key.get("kernel", 0), "").startswith("simulated_")}, {598})
 
     def check_failure(self, chip, function, code):
         with self.subTest(function=function, code=code), tempfile.TemporaryDirectory() as output:

@@ -91,7 +91,17 @@ torch.manual_seed(0)
 model = torch.nn.Sequential(Layer(16), Layer(32), Layer(48))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 loss = torch.zeros(())
+guest = ctypes.CDLL(os.path.join(folder, "libsim_guest.so")) if os.environ.get("GUEST") else None
 for step in range(STEPS):
+    if guest and step == STEPS // 3:
+        print("guest", guest.sim_guest_begin(), end=" ")
+        second = ctypes.c_void_p()
+        cuda.cuCtxCreate_v2(ctypes.byref(second), 0, 0)
+        cuda.cuCtxDestroy_v2(second)
+        cuda.cuCtxSetCurrent(context)
+        print(guest.sim_guest_contexts())
+    if guest and step == STEPS // 3 + 9:
+        print("guest's end", guest.sim_guest_end())
     optimizer.zero_grad()
     loss = model(torch.ones(4)).sum()
     if step % 2 == 0:
