@@ -10,6 +10,7 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_COUNTER_BACKEND_H_
 #define RFINJECT_COLLECTOR_CUPTI_COUNTER_BACKEND_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,7 +73,7 @@ class CounterBackend {
   Plan plan_;
   std::vector<uint8_t> counter_data_;
   size_t group_ = 0, max_ranges_ = 0;
-  bool started_ = false;
+  std::atomic<bool> started_{false};
 
  private:
   MetricHost* host_ = nullptr;

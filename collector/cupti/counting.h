@@ -145,7 +145,7 @@ class Counting {
   void AdoptContexts();
   bool Busy(const char* what, int result);
   void Refused(const char* what, int result);
-  void LoseBytes(Device* device, const char* what, int result);
+  void LoseBytes(Device* device, const char* what, int result) RFINJECT_REQUIRES(calls_);
   void ServeWindow();
   bool SampleInWindow();
   void ReadWindow();

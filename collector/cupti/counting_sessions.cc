@@ -260,7 +260,7 @@ void Counting::Count() {
 void Counting::FollowBatch(Device* device) {
   RangeCounter& ranges = *device->ranges;
   if (times_lost_.load()) ranges.AddNewKeys();
-  if (ranges.lost()) return;
+  if (ranges.lost()) return ranges.Lose();
   if (instrumented_.load()) {
     Unsafely(*device->context, [&] { ranges.Abandon(); });
     return;
@@ -292,7 +292,8 @@ void Counting::OpenSampling(Device* device) {
   opening_.store(true);
   int result = CUPTI_SUCCESS;
   Unsafely(*device->context, [&] { result = device->bytes->Open(windows_.kernel_ns); });
-  if (result != CUPTI_SUCCESS && !Busy("opening the sampling", result)) {
+  if (result != CUPTI_SUCCESS && calls_.LockFor(kStepLockWaitNs)) {
+    const HeldLock held(calls_);
     LoseBytes(device, "opening the sampling", result);
   }
   opening_.store(false);

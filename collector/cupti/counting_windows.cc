@@ -81,12 +81,14 @@ bool Counting::SampleInWindow() {
     });
   };
   each([&](Device* device) {
+    calls_.AssertHeld();
     if (const int result = device->bytes->Start(); result != CUPTI_SUCCESS) {
       LoseBytes(device, "starting to sample", result);
     }
   });
   sleep(UnixNs() + length);
   each([&](Device* device) {
+    calls_.AssertHeld();
     if (const int result = device->bytes->Stop(); result != CUPTI_SUCCESS) LoseBytes(device, "sampling", result);
   });
   return true;
@@ -110,9 +112,11 @@ void Counting::ReadWindow() {
     Device* const device = DeviceAt(i);
     if (device == nullptr) continue;
     if (device->bytes != nullptr) {
-      int result = CUPTI_SUCCESS;
-      Unsafely(*device->context, [&] { result = device->bytes->Join(join, windows_.step.load()); });
-      if (result != CUPTI_SUCCESS) LoseBytes(device, "reading samples", result);
+      Unsafely(*device->context, [&] {
+        calls_.AssertHeld();
+        const int result = device->bytes->Join(join, windows_.step.load());
+        if (result != CUPTI_SUCCESS) LoseBytes(device, "reading samples", result);
+      });
     }
     if (device->ranges == nullptr) continue;
     for (const TimeJoin::Key& key : join.keys) {

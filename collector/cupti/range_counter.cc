@@ -149,6 +149,7 @@ int RangeCounter::Begin() {
 }
 
 int RangeCounter::Finish(bool waited) {
+  if (lost_) Lose();
   if (batch_ == nullptr) return CUPTI_SUCCESS;
   if (!context_.gate().Close()) {
     // A launch is stuck inside of the driver; what it uses stays as it is.
@@ -232,10 +233,9 @@ int RangeCounter::Close() {
 }
 
 void RangeCounter::Abandon() {
-  if (batch_ != nullptr && !context_.gate().Close()) return Lose();
-  batch_.reset();
-  Close();
   lost_ = true;
+  // A launch may be stuck inside of the driver; what it uses stays as it is.
+  if (context_.gate().Close() && backend_->started()) backend_->Close();
 }
 
 void RangeCounter::Lose() {

@@ -8,6 +8,7 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_RANGE_COUNTER_H_
 #define RFINJECT_COLLECTOR_CUPTI_RANGE_COUNTER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,7 +70,8 @@ class RangeCounter {
 
   // Ends the session, if one is open. Returns a CUptiResult.
   int Close();
-  // The context goes away: ends what can be ended.
+  // For any thread that holds what Begin, Finish and Close are called under: the context goes away, so what can be
+  // ended is. What was counted is our thread's to free.
   void Abandon();
   // Nothing is counted any more. What a launch may still be in is never freed.
   void Lose();
@@ -101,7 +103,8 @@ class RangeCounter {
   size_t room_ = 0;        // ranges of the session
   uint32_t new_keys_ = 0;  // the first that AddNewKeys has not added
   bool stuck_ = false;     // the last batch counted nothing: another group has its turn
-  bool lost_ = false, sparse_ = false, read_ = false, checks_ = false;
+  std::atomic<bool> lost_{false};
+  bool sparse_ = false, read_ = false, checks_ = false;
   // What a range makes a step longer by, as far as it is known, with hardware counters and with patched code.
   double range_ns_[2] = {kRangeNs, kSassRangeNs};
 };
