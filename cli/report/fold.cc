@@ -26,8 +26,8 @@ Report DescribeRun(const Run& run, const Machine& machine, StepBy step_by) {
   report.device = {.name = run.key.gpu, .list = run.devices};
   report.machine = machine;
   report.steps = StepsOf(run, step_by);
-  report.clock = ClockOf(run, report.steps);
   report.waits = WaitsOf(run);
+  report.clock = ClockOf(run, report.steps, report.waits);
   report.memory = {.peak_bytes = run.steps.memory_peak_bytes};
   report.sampling = PmSamplingOf(run);
   trace::ForEachList([](const auto* from, auto* into) { into->assign(from->begin(), from->end()); }, &run.kept,

@@ -179,13 +179,15 @@ void AddStepStatistics(uint32_t run_id, v1::Chunk& chunk) {
   Fill(steps.mutable_pm_tensor_active_ns());
   v1::RankSteps& rank = *chunk.mutable_step_stats()->add_rank();
   rank.set_run(run_id);
-  for (v1::Spread* spread :
-       {rank.mutable_wall_ns(), rank.mutable_data_wait_ns(), rank.mutable_gpu_wait_ns(), rank.mutable_gpu_busy_ns(),
-        rank.mutable_own_ns(), rank.mutable_launch_gap_ns(), rank.mutable_exposed_communication_ns()}) {
+  for (v1::Spread* spread : {rank.mutable_wall_ns(), rank.mutable_data_wait_ns(), rank.mutable_gpu_wait_ns(),
+                             rank.mutable_gpu_busy_ns(), rank.mutable_own_ns(), rank.mutable_launch_gap_ns(),
+                             rank.mutable_exposed_communication_ns(), rank.mutable_period_ns()}) {
     spread->set_sum(300);
     spread->add_code(4);
     spread->add_count(2);
   }
+  Fill(rank.mutable_usual_ns());
+  Fill(rank.mutable_usual_busy_ns());
 }
 
 // Adds a record of each kind that is not there yet and says whose it is: those that are merely kept.

@@ -61,8 +61,10 @@ RowSet PartsOf(const StepWaits& all) {
   for (const NamedPart& one :
        {NamedPart{"by the clock", &all.wall}, NamedPart{"GPU busy", &all.gpu_busy},
         NamedPart{"GPU does nothing but communicate", &all.exposed_communication},
-        NamedPart{"GPU idle in launch gaps, at least", &all.launch_gaps},
-        NamedPart{"host waits for data", &all.data_wait}, NamedPart{"host waits for the GPU", &all.gpu_wait},
+        NamedPart{all.clock == StepClockOf::kHost ? "GPU idle in launch gaps, at least" : "GPU idle in launch gaps",
+                  &all.launch_gaps},
+        NamedPart{"GPU idle, host waits for data", &all.data_idle}, NamedPart{"host waits for data", &all.data_wait},
+        NamedPart{"host waits for the GPU", &all.gpu_wait},
         NamedPart{"host does its own: Python, launching", &all.own}}) {
     if (one.part->mean_ns) parts.push_back(one);
   }
@@ -127,8 +129,9 @@ Document DocumentOf(std::vector<WaitTable> tables, std::string_view what, Sectio
 std::string StepText(const WaitTable& table) {
   const StepWaits& all = table.all;
   const double wall = all.wall.mean_ns.value_or(0);
-  const std::string clock = Duration(wall) + " by the clock (p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " +
-                            DurationOrUnknown(all.wall.p95_ns) + ")";
+  const std::string clock = Duration(wall) +
+                            (all.clock == StepClockOf::kGpu ? " by the GPU's clock (p50 " : " by the clock (p50 ") +
+                            DurationOrUnknown(all.wall.p50_ns) + ", p95 " + DurationOrUnknown(all.wall.p95_ns) + ")";
   if (all.step_ns() > wall) {
     const std::string busy = "A step takes the " + Duration(all.step_ns()) + " that the GPU is busy";
     // In the first step there is nothing to wait for yet, and the wait after the last one is not seen.

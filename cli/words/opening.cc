@@ -70,7 +70,7 @@ std::string CostText(const Report& report, std::string_view of) {
   if (report.queue.host_of == HostTime::kGiven) {
     line += Duration(report.queue.step_ns) + ", ";
   } else if (const double wall_ns = report.clock.measured_wall_ns(); wall_ns > 0) {
-    line += Duration(wall_ns) + " by the clock, ";
+    line += Duration(wall_ns) + (report.clock.of == StepClockOf::kGpu ? " by the GPU's clock, " : " by the clock, ");
   }
   line += Duration(StepNs(report)) + " of GPU time";
   if (const auto& expected = report.headline.expected; expected && expected->high_ns > 0) {
@@ -99,11 +99,15 @@ std::string WaitShareText(const Report& report) {
       report.run.source != SourceKind::kEstimated && waits.Share(waits.launch_gaps).value_or(0) >= kWorthASentence;
   const bool communication = waits.Share(waits.exposed_communication).value_or(0) >= kWorthASentence;
   if (!busy || (!data && !gpu && !gaps && !communication)) return {};
-  std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step";
+  std::string text = waits.clock == StepClockOf::kGpu ? "by its own clock" : "by the clock";
+  text += " the GPU is busy for " + Percent(*busy) + " of a step";
   if (data || gpu) text += ", and the host waits ";
   if (data) text += Percent(*waits.Share(waits.data_wait)) + " for data";
   if (gpu) text += (data ? ", " : "") + Percent(*waits.Share(waits.gpu_wait)) + " for the GPU";
-  if (gaps) text += "; launch gaps are at least " + Percent(*waits.Share(waits.launch_gaps)) + " of it";
+  if (gaps) {
+    text += std::string("; launch gaps are ") + (waits.clock == StepClockOf::kHost ? "at least " : "") +
+            Percent(*waits.Share(waits.launch_gaps)) + " of it";
+  }
   if (communication) {
     text += "; communication that nothing hides is " + Percent(*waits.Share(waits.exposed_communication)) + " of it";
   }

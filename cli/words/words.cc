@@ -170,19 +170,11 @@ std::string GraphBreakText(const trace::GraphBreak& place) {
 
 std::vector<std::string> FactsText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {SourceLine(report),
-                                    ExpectedLine(report),
-                                    StepLine(report),
-                                    SlowStepsText(report.slow),
-                                    PrecisionLine(report),
-                                    WinogradLine(report),
-                                    ShareLine(report),
-                                    OutsideLine(report),
-                                    LaunchFloorLine(report),
-                                    RatioLine(report),
-                                    PmSamplingText(report.sampling),
-                                    SharedLine(report),
-                                    TheoryText(report)};
+  std::vector<std::string> lines = {
+      SourceLine(report),         ExpectedLine(report),    StepLine(report),     CountingText(report.clock),
+      SlowStepsText(report.slow), PrecisionLine(report),   WinogradLine(report), ShareLine(report),
+      OutsideLine(report),        LaunchFloorLine(report), RatioLine(report),    PmSamplingText(report.sampling),
+      SharedLine(report),         TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

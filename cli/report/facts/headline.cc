@@ -57,8 +57,9 @@ void AddLimit(const Report& report, Headline* headline) {
     headline->nvlink_share = nvlink / all;
   }
   const Clock& clock = report.clock;
-  if (clock.gpu_ns > 0 && clock.measured_wall_ns() > 0)
-    headline->idle_share = std::max(0.0, 1 - clock.gpu_ns / clock.measured_wall_ns());
+  const double busy_ns = clock.busy_ns > 0 ? clock.busy_ns : clock.gpu_ns;
+  if (busy_ns > 0 && clock.measured_wall_ns() > 0)
+    headline->idle_share = std::max(0.0, 1 - busy_ns / clock.measured_wall_ns());
 }
 
 void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* headline) {

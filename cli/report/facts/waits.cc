@@ -16,6 +16,33 @@ StepPart PartOf(const Spread& spread) {
   return {.mean_ns = spread.mean_ns(), .p50_ns = spread.Quantile(0.5), .p95_ns = spread.Quantile(0.95)};
 }
 
+// By the GPU's clock, or by the host's where nothing disturbs it. Parts of it that add up: something runs on the GPU,
+// the host waits for data meanwhile, and the rest, in which nothing was launched early enough.
+void SetUsualStep(const StepTimes& times, StepWaits* waits) {
+  const double step_ns = times.usual_ns.mean();
+  waits->clock = times.by_gpu_clock == times.usual_ns.n ? StepClockOf::kGpu : StepClockOf::kUndisturbed;
+  const Spread& wall = waits->clock == StepClockOf::kGpu ? times.period_ns : times.wall_ns;
+  waits->wall = {.mean_ns = step_ns, .p50_ns = wall.Quantile(0.5), .p95_ns = wall.Quantile(0.95)};
+  StepPart& data = waits->data_wait;
+  if (data.mean_ns) data.mean_ns = std::min(*data.mean_ns, step_ns);
+  waits->launch_gaps = waits->own = {};
+  if (times.usual_busy_ns.n == 0) return;
+  waits->gpu_busy.mean_ns = std::min(times.usual_busy_ns.mean(), step_ns);
+  const double idle_ns = step_ns - *waits->gpu_busy.mean_ns;
+  waits->data_idle.mean_ns = std::min(idle_ns, data.mean_ns.value_or(0));
+  waits->launch_gaps.mean_ns = idle_ns - *waits->data_idle.mean_ns;
+  if (!data.mean_ns || !waits->gpu_wait.mean_ns) return;
+  const double waited_ns = std::min(*waits->gpu_wait.mean_ns, step_ns - *data.mean_ns);
+  // A host that is never late waits in launches that block, which no call says: what it waits and what it does itself
+  // is not known then.
+  if (waited_ns < kWorthAWord * step_ns && *waits->launch_gaps.mean_ns < kWorthAWord * step_ns) {
+    waits->gpu_wait = {};
+    return;
+  }
+  waits->gpu_wait.mean_ns = waited_ns;
+  waits->own.mean_ns = step_ns - *data.mean_ns - waited_ns;
+}
+
 StepWaits WaitsOfTimes(const StepTimes& times) {
   StepWaits waits;
   waits.steps = times.wall_ns.n();
@@ -31,6 +58,7 @@ StepWaits WaitsOfTimes(const StepTimes& times) {
     // An older trace has the later steps of a long run as sums of the other parts, whose difference has no quantiles.
     waits.own.mean_ns = std::max(0.0, *waits.wall.mean_ns - *waits.data_wait.mean_ns - *waits.gpu_wait.mean_ns);
   }
+  if (times.usual_ns.n > 0) SetUsualStep(times, &waits);
   return waits;
 }
 
@@ -120,6 +148,9 @@ constexpr auto kWaitColumns = std::to_array<ColumnOf<RankWaits>>({
         "Of a step: the GPU is idle and the host does not wait for data; at least, of imports exactly; 95 % of "
         "the steps stay below."),
     PartColumn<&StepWaits::launch_gaps>("launch_gap_share"),
+    TimeColumn<&StepWaits::data_idle, kMean>(
+        "data_idle_mean_ns", "Of a measured step: the GPU is idle while the host waits for data; at most; mean."),
+    PartColumn<&StepWaits::data_idle>("data_idle_share"),
     TimeColumn<&StepWaits::exposed_communication, kMean>(
         "exposed_communication_mean_ns", "Of a step: only communication runs on the GPU; mean; of recordings."),
     TimeColumn<&StepWaits::exposed_communication, kP50>(
@@ -151,6 +182,11 @@ constexpr auto kWaitFacts = std::to_array<FactOf<StepWaits>>({
 }  // namespace
 
 std::span<const FactOf<StepWaits>> WaitFacts() { return kWaitFacts; }
+
+std::string_view StepClockName(StepClockOf clock) {
+  constexpr std::array<std::string_view, 3> kNames = {"host", "host, undisturbed", "GPU"};
+  return kNames[static_cast<size_t>(clock)];
+}
 
 double StepWaits::step_ns() const { return std::max(wall.mean_ns.value_or(0), gpu_busy.mean_ns.value_or(0)); }
 

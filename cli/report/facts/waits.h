@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/profile/profile.h"
@@ -23,9 +24,15 @@ struct StepPart {
   std::optional<double> mean_ns, p50_ns, p95_ns;
 };
 
+// Whose clock says how long a step takes: that of the host, over all steps that were not armed; over steps only that
+// counting does not touch; or that of the GPU.
+enum class StepClockOf : uint8_t { kHost, kUndisturbed, kGpu };
+std::string_view StepClockName(StepClockOf clock);  // "host", "host, undisturbed", "GPU"
+
 struct StepWaits {
-  uint64_t steps = 0;  // that no counters made longer
-  StepPart wall;       // by the clock
+  uint64_t steps = 0;  // that counting did not touch
+  StepClockOf clock{};
+  StepPart wall;       // by that clock
   StepPart gpu_busy;   // something ran on the GPU; of a virtual one what its streams were given, added up
   StepPart data_wait;  // for a batch of a DataLoader
   StepPart gpu_wait;   // in calls that return when the GPU has done its work
@@ -33,6 +40,9 @@ struct StepWaits {
   // Nothing runs on the GPU and the host does not wait for data. At least so long, because the GPU counts as idle in
   // a wait for data as far as it can have been; of imports exact.
   StepPart launch_gaps;
+  // Nothing runs on the GPU while the host waits for data, at most; of measured runs. With gpu_busy and launch_gaps
+  // it is the step.
+  StepPart data_idle;
   // Only communication runs on the GPU. It is a part of gpu_busy; nothing where no communication was seen.
   StepPart exposed_communication;
   // What a step takes: by the clock, or as long as the GPU is busy, where a virtual GPU lags behind its host.

@@ -102,6 +102,42 @@ TEST(Waits, QuantilesAreOfSteps) {
   EXPECT_TRUE(WaitsOf(run).own.mean_ns.has_value());
 }
 
+// A measured step, whose parts are of different clocks: what runs on the GPU, what of its idle time the host waits
+// for data, and the rest are the step, whatever was watched.
+TEST(Waits, PartsOfAMeasuredStepAddUp) {
+  for (const uint64_t data : {0, 3, 20, 200}) {
+    for (const uint64_t busy : {1, 60, 99, 120}) {
+      cli::Run run = RunOf({{.wall = 90, .busy = busy, .data = data, .gpu = 1}});
+      run.step_times[0].usual_ns.Add(100 * kMs);
+      run.step_times[0].usual_busy_ns.Add(busy * kMs);
+      const StepWaits waits = WaitsOf(run);
+      EXPECT_EQ(waits.clock, StepClockOf::kUndisturbed);
+      EXPECT_EQ(*waits.wall.mean_ns, 100 * kMs);
+      EXPECT_NEAR(*waits.gpu_busy.mean_ns + *waits.data_idle.mean_ns + *waits.launch_gaps.mean_ns, 100 * kMs, 1);
+      EXPECT_EQ(*waits.data_idle.mean_ns, std::min(100 - std::min<uint64_t>(busy, 100), data) * kMs);
+      if (waits.own.mean_ns) {
+        EXPECT_NEAR(*waits.own.mean_ns + *waits.gpu_wait.mean_ns + *waits.data_wait.mean_ns, 100 * kMs, 1);
+      }
+    }
+  }
+}
+
+// A host that runs ahead waits in launches, which no call tells apart from launching.
+TEST(Waits, AHostThatIsNeverLateIsNotSaidToWaitForNothing) {
+  cli::Run run = RunOf({{.wall = 100, .busy = 99, .data = 0, .gpu = 0}});
+  run.step_times[0].usual_ns.Add(100 * kMs);
+  run.step_times[0].usual_busy_ns.Add(99 * kMs);
+  EXPECT_FALSE(WaitsOf(run).gpu_wait.mean_ns.has_value());
+  EXPECT_FALSE(WaitsOf(run).own.mean_ns.has_value());
+  EXPECT_THAT(Text(FoldWaits(run)), Not(HasSubstr("host waits for the GPU")));
+  run = RunOf({{.wall = 100, .busy = 40, .data = 0, .gpu = 0}});
+  run.step_times[0].usual_ns.Add(100 * kMs);
+  run.step_times[0].usual_busy_ns.Add(40 * kMs);
+  run.step_times[0].by_gpu_clock = 1;
+  EXPECT_EQ(*WaitsOf(run).own.mean_ns, 100 * kMs);
+  EXPECT_THAT(Text(FoldWaits(run)), HasSubstr("by the GPU's clock"));
+}
+
 TEST(Waits, TheSlowestRankIsNamed) {
   const WaitTable table = FoldWaits(RunOf({{100, 50, 1, 0}, {140, 50, 1, 0}, {102, 50, 1, 0}}));
   ASSERT_TRUE(table.slowest.has_value());

@@ -34,6 +34,7 @@ absl::Status Applier::Apply(const Record& record) {
 void Applier::Resolve() {
   FinishLayers(&state_);
   FinishSteps(&state_);
+  FinishTimes(&state_);
   FinishFacts(&state_);
   FinishSamples(&state_);
   FinishMemory(&state_);

@@ -100,7 +100,7 @@ void LeaveUntrainedOut(RunState* state) {
   state->step_kinds.clear();
   state->step_samples.clear();
   state->step_times.clear();
-  state->durations.clear();
+  state->steps.clear();
   state->step_launches.clear();
   state->left_out_steps.clear();
   state->last_steps.clear();

@@ -47,6 +47,7 @@ absl::Status Apply(const v1::MemoryPeak& message, const Record& record, State* s
 // --- When the last record was applied, what only the whole file says becomes part of the Runs, in this order.
 void FinishLayers(State* state);   // layers.cc: which model a run is of
 void FinishSteps(State* state);    // iterations.cc: which steps are in complete iterations
+void FinishTimes(State* state);    // times.cc: how long a step takes, by whose clock, and what counting cost
 void FinishFacts(State* state);    // facts.cc: what a process is, and which GPU it ran on
 void FinishSamples(State* state);  // samples.cc: which steps were sampled, and what durations of steps show
 void FinishMemory(State* state);   // memory.cc: places by name

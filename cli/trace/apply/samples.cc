@@ -66,6 +66,14 @@ std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations, c
   return undisturbed;
 }
 
+std::vector<StepDuration> DurationsOf(std::span<const HostStep> steps) {
+  std::vector<StepDuration> durations;
+  for (const HostStep& one : steps) {
+    if (!one.armed) durations.push_back({one.step, one.time.wall_ns});
+  }
+  return durations;
+}
+
 // What was sampled before the training is not of the training's steps.
 void DropUntrained(uint64_t steps, SeriesState* series) {
   series->steps.erase(series->steps.begin(), series->steps.lower_bound(steps));
@@ -133,8 +141,9 @@ void FinishSamples(State* state) {
     uint64_t first = sampled.empty() ? 0 : UINT64_MAX;
     for (const auto& [metric, steps] : sampled) first = std::min(first, steps.begin()->first);
     // A program's first steps make plans and allocate. Where the user skipped these, they are not in the trace.
-    if (!of.durations.empty() && of.durations.front().step > of.untrained_steps) first = 0;
-    const DurationFindings found = ExamineDurations(Undisturbed(of.durations, sampled), first, DistanceOf(sampled));
+    const std::vector<StepDuration> durations = DurationsOf(of.steps);
+    if (!durations.empty() && durations.front().step > of.untrained_steps) first = 0;
+    const DurationFindings found = ExamineDurations(Undisturbed(durations, sampled), first, DistanceOf(sampled));
     StepSums& steps = of.run.steps;
     wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
     wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "cli/profile/iterations.h"
 #include "cli/profile/profile.h"
+#include "cli/profile/step_clock.h"
 #include "cli/profile/step_durations.h"
 #include "cli/trace/apply/id_index.h"
 #include "cli/trace/decode.h"
@@ -79,7 +80,7 @@ struct RunState {
   bool merged = false;
   std::map<uint32_t, SeriesState> series;    // by metric
   std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
-  std::vector<StepDuration> durations;       // of measured steps that were not armed
+  std::vector<HostStep> steps;               // the first kMaxStepDurations that were measured
   trace::MemoryPeak memory_peak;             // the highest; its layers have no names yet
 };
 

@@ -79,16 +79,17 @@ uint64_t AddMeasuredStep(const trace::Step& step, RunState* run) {
   // More different batches than this have no usual one.
   constexpr size_t kMostBatchSizes = 4096;
   if (run->step_samples.size() < kMostBatchSizes) ++run->step_samples[step.samples];
-  if (!wire::AddStep(step, &run->run.steps)) return 0;
+  const bool armed = !wire::AddStep(step, &run->run.steps);
+  wire::SaturatingAdd(&run->run.steps.all_ns, step.duration_ns);
+  if (run->steps.size() < kMaxStepDurations) {
+    run->steps.push_back({step.index, armed, wire::TimeOf(step)});
+    return sizeof(HostStep);
+  }
+  if (armed) return 0;
   StepTimes& times = run->step_times[0];
   const size_t before = times.places();
   times.Add(wire::TimeOf(step));
-  uint64_t bytes = kBytesOfACode * (times.places() - before);
-  if (run->durations.size() < kMaxStepDurations) {
-    run->durations.push_back({step.index, step.duration_ns});
-    bytes += sizeof(StepDuration);
-  }
-  return bytes;
+  return kBytesOfACode * (times.places() - before);
 }
 
 absl::Status Apply(const v1::StepStats& message, const Record& record, State* state) {

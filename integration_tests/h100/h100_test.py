@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Seven runs of a real H100, held against the time of each step by CUDA's events.
+
+    h100_test.py --rfinject BIN [unittest arguments]
+
+The runs are in ../shared/h100 beside the tree: runs/NAME.rfx, and overhead/NAME.json, whose steps_ms are the GPU's time of
+each step. They were made by the library before it sampled bytes, which armed five steps and made them and their
+neighbours thirty times longer.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import unittest
+
+OPTIONS = argparse.Namespace()
+SHARED = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "h100"
+# Runs, and where their truth is.
+TRUTH = {"gpt": "gpt", "r18-amp": "r18-amp", "r18-range": "r18-range", "r18-user": "r18-user",
+         "resnet18-256-fp32": "resnet18-256-fp32-default-150", "resnet50-128-amp-default": "cost-default-2",
+         "resnet50-128-amp-times": "cost-times-3"}
+# Counting touched no step behind these.
+TOUCHED = 40
+
+
+class H100(unittest.TestCase):
+    def setUp(self):
+        if not SHARED.is_dir():
+            self.skipTest("note: the runs of an H100 are not here")
+
+    def cli(self, *words):
+        result = subprocess.run([OPTIONS.rfinject, *map(str, words)], capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def runs(self):
+        """Each run: its name, what the report says of it, and the truth of the steps that it measured, in ms."""
+        for name, truth in TRUTH.items():
+            report = json.loads(self.cli("report", SHARED / "runs" / f"{name}.rfx", "--format", "json"))
+            steps_ms = json.loads((SHARED / "overhead" / f"{truth}.json").read_text(encoding="utf-8"))["steps_ms"]
+            # The last step has no end by events.
+            yield name, report, steps_ms[len(steps_ms) - (report["steps"] - 1):]
+
+    def test_a_step_takes_what_cuda_events_say(self):
+        for name, report, steps_ms in self.runs():
+            with self.subTest(name):
+                untouched = statistics.median(steps_ms[TOUCHED:])
+                self.assertLess(abs(report["summary"]["step_wall_time_ns"] / 1e6 / untouched - 1), 0.01)
+                self.assertEqual(report["summary"]["step_clock"], "host, undisturbed")
+
+    def test_parts_of_a_step_add_up(self):
+        for name in TRUTH:
+            with self.subTest(name):
+                run = json.loads(self.cli("report", SHARED / "runs" / f"{name}.rfx", "--by", "wait", "--format", "json"))["runs"][0]
+                row = run["rows"][0]
+                parts = row["gpu_busy_mean_ns"] + row["launch_gap_mean_ns"] + row["data_idle_mean_ns"]
+                self.assertAlmostEqual(parts / row["wall_time_mean_ns"], 1, places=9)
+                for column, value in row.items():
+                    if column.endswith("_share") and value is not None:
+                        self.assertLessEqual(value, 1, column)
+
+    def test_what_counting_cost_is_what_the_steps_took_longer(self):
+        for name, report, steps_ms in self.runs():
+            with self.subTest(name):
+                summary, text = report["summary"], " ".join(self.cli("report", SHARED / "runs" / f"{name}.rfx").split())
+                lost_ms = sum(steps_ms) - len(steps_ms) * statistics.median(steps_ms)
+                if name == "resnet50-128-amp-times":  # nothing was counted: what is left is the program's own
+                    self.assertEqual(summary["counting_ns"], 0)
+                    self.assertLess(lost_ms, 0.01 * sum(steps_ms))
+                    self.assertNotIn("Counting took", text)
+                    continue
+                self.assertLess(abs(summary["counting_ns"] / 1e6 / lost_ms - 1), 0.05)
+                self.assertIn(f"in {summary['counting_steps']} steps; the other {report['steps'] - summary['counting_steps']} "
+                              "ran as without it", text)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rfinject", required=True)
+    options, rest = parser.parse_known_args()
+    OPTIONS.rfinject = options.rfinject
+    program = unittest.main(argv=[sys.argv[0], *rest], exit=False)
+    if program.result.wasSuccessful() and len(program.result.skipped) == program.result.testsRun:
+        sys.exit(77)
+    sys.exit(not program.result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()
