@@ -56,19 +56,16 @@ struct KeyQuantitiesOfRun {
   }
 };
 
-// Which launch keys the GPU waits for, in the order of run.launches.
+// Which launch keys the GPU waits for, in the order of run.launches. Of an estimate the queue says it. What ran on a
+// GPU has idle time of its own (StepWaits::launch_gaps), and its kernels are bound by what they do.
 std::vector<bool> FindLaunchWaits(const Run& run, const KeyQuantitiesOfRun& keys, const FoldOptions& options,
                                   Report* report) {
   std::vector<double> times;
   times.reserve(run.launches.size());
-  double launches = 0, gpu_ns = 0;
-  for (const auto& [key, stats] : run.launches) {
-    times.push_back(keys.Read(key, stats).sums.time_ns());
-    launches += static_cast<double>(stats.launches);
-    gpu_ns += times.back();
-  }
+  for (const auto& [key, stats] : run.launches) times.push_back(keys.Read(key, stats).sums.time_ns());
   report->queue.floor_ns = options.launch_floor_ns;
-  report->queue.interval = IntervalOf(*report, launches, gpu_ns, options.host_ns_per_launch, options.launch_floor_ns);
+  if (run.key.source != SourceKind::kEstimated) return std::vector<bool>(run.launches.size());
+  report->queue.interval = IntervalOf(options.host_ns_per_launch, options.launch_floor_ns);
   return AddLaunchWaits(run, times, report);
 }
 

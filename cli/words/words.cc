@@ -110,9 +110,7 @@ std::string LaunchFloorLine(const Report& report) {
   constexpr double kWorthAWord = 0.005;
   if (report.headline.launch_share < kWorthAWord) return {};
   const LaunchInterval& interval = report.queue.interval;
-  const std::string_view why = interval.of == HostTime::kGiven        ? " (--host-us)"
-                               : interval.of == HostTime::kByTheClock ? " by the clock"
-                                                                      : " at best (--launch-floor)";
+  const std::string_view why = interval.of == HostTime::kGiven ? " (--host-us)" : " at best (--launch-floor)";
   return "Bound by launching is what the GPU waits for: the host launches a kernel every " + Duration(interval.ns) +
          std::string(why) + ", and by then the GPU has done all before it";
 }

@@ -88,6 +88,9 @@ Cell OfStep(const Queue& queue, Cell value) { return queue.step_ns > 0 ? value :
 
 constexpr std::string_view kNeedsHost = "--host-us says how long a launch takes the host; a virtual GPU has its own";
 
+constexpr std::string_view kOfAnEstimate =
+    "kernels that ran are bound by what they do; the gaps before them are waits";
+
 constexpr auto kQueueFacts = std::to_array<FactOf<Queue>>({
     {UnitColumn("host_time_per_step_ns", "ns",
                 "Of an estimate with --host-us, or on a virtual GPU: what the host takes to launch a step."),
@@ -107,10 +110,13 @@ constexpr auto kQueueFacts = std::to_array<FactOf<Queue>>({
     {UnitColumn("launch_floor_ns", "ns", "--launch-floor: the host launches a kernel at this interval at best."),
      [](const Queue& queue) { return Cell{queue.floor_ns}; }},
     {UnitColumn("launch_interval_ns", "ns",
-                "The interval at which the host launches kernels, by which they are bound."),
-     [](const Queue& queue) { return Cell{queue.interval.ns}; }},
-    {TextColumn("launch_interval_of", "Where that is from: floor, given or clock."),
-     [](const Queue& queue) { return Cell{std::string(HostTimeName(queue.interval.of))}; }},
+                "Of an estimate: the interval at which the host launches kernels, by which they are bound."),
+     [](const Queue& queue) { return KnownCell(queue.interval.ns); }, kOfAnEstimate},
+    {TextColumn("launch_interval_of", "Where that is from: floor or given."),
+     [](const Queue& queue) {
+       return queue.interval.ns > 0 ? Cell{std::string(HostTimeName(queue.interval.of))} : Cell{};
+     },
+     kOfAnEstimate},
 });
 
 }  // namespace
@@ -118,27 +124,12 @@ constexpr auto kQueueFacts = std::to_array<FactOf<Queue>>({
 std::span<const FactOf<Queue>> QueueFacts() { return kQueueFacts; }
 
 std::string_view HostTimeName(HostTime of) {
-  constexpr std::array<std::string_view, 4> kNames = {"floor", "given", "clock", "this machine"};
+  constexpr std::array<std::string_view, 3> kNames = {"floor", "given", "this machine"};
   return kNames[static_cast<size_t>(of)];
 }
 
-LaunchInterval IntervalOf(const Report& report, double launches, double gpu_ns, double given_ns, double floor_ns) {
-  const bool estimated = report.run.source == SourceKind::kEstimated;
-  if (estimated && given_ns > 0) return {given_ns, HostTime::kGiven};
-  if (estimated || report.steps.count == 0 || !(launches > 0)) return {floor_ns, HostTime::kUnknown};
-  const double steps = static_cast<double>(report.steps.count);
-  const StepWaits& waits = report.waits;
-  double own_ns = 0;
-  if (waits.wall.mean_ns && waits.gpu_busy.mean_ns && waits.gpu_wait.mean_ns) {
-    // A recording without a DataLoader's scopes does not say how long the host waits for data; the GPU waits with it.
-    own_ns = *waits.wall.mean_ns - *waits.gpu_wait.mean_ns - waits.data_wait.mean_ns.value_or(0);
-    own_ns *= report.steps.optimizer_per_step();
-  } else if (report.clock.measured_wall_ns() > 2 * gpu_ns / steps) {
-    // What an older trace's host waited for is not known; a GPU that is idle for most of the time is not what it was.
-    own_ns = report.clock.measured_wall_ns();
-  }
-  if (!(own_ns > 0)) return {floor_ns, HostTime::kUnknown};
-  return {own_ns * steps / launches, HostTime::kByTheClock};
+LaunchInterval IntervalOf(double given_ns, double floor_ns) {
+  return given_ns > 0 ? LaunchInterval{given_ns, HostTime::kGiven} : LaunchInterval{floor_ns, HostTime::kUnknown};
 }
 
 std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, Report* report) {
@@ -146,12 +137,11 @@ std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, 
   const double steps = report->steps.divisor();
   StepQueue queue = QueueOf(run, times, steps);
   if (queue.step.empty()) return waited_for;
-  const bool estimated = report->run.source == SourceKind::kEstimated;
   // Where in a step the host waits is not known. Most programs that wait do it at the end, when they print the loss.
   queue.step.back().host_waits = Usual(report->waits.gpu_wait).value_or(0) > 0;
   const QueueTimes of_step = RunQueue(queue.step, {.interval_ns = report->queue.interval.ns});
   for (size_t i = 0; i < queue.keys.size(); ++i) waited_for[queue.keys[i]] = of_step.waited_for[i];
-  if (!estimated || report->steps.count == 0) return waited_for;
+  if (report->steps.count == 0) return waited_for;
   double launches = 0;
   for (const QueueStretch& stretch : queue.step) {
     for (const QueuedKernels& kernels : stretch.kernels) launches += kernels.launches;

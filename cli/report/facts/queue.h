@@ -26,13 +26,13 @@ inline constexpr double kLaunchFloorNs = 3000;
 // (bench/launch_intervals.py).
 inline constexpr double kLaunchIntervalNs = 10'000;
 
-// Where a host's time comes from: it is not known, the user gave it, it is that of the run's own steps, or, beside a
-// virtual GPU, that of the machine on which the program ran.
-enum class HostTime : uint8_t { kUnknown, kGiven, kByTheClock, kThisMachine };
-// "floor", since that is what counts where it is not known; "given", "clock", "this machine".
+// Where a host's time comes from: it is not known, the user gave it, or, beside a virtual GPU, it is that of the
+// machine on which the program ran.
+enum class HostTime : uint8_t { kUnknown, kGiven, kThisMachine };
+// "floor", since that is what counts where it is not known; "given", "this machine".
 std::string_view HostTimeName(HostTime of);
 struct LaunchInterval {
-  double ns = kLaunchIntervalNs;  // between the launches of two kernels
+  double ns = 0;  // between the launches of two kernels; 0: none is assumed
   HostTime of = HostTime::kUnknown;
 };
 
@@ -52,14 +52,12 @@ std::span<const FactOf<Queue>> QueueFacts();
 // What a step by the clock has between two kernels.
 inline constexpr double kGapOfStepNs = kKernelGapNs;
 
-// Finds the interval at which the run's host launches its `launches` kernels, which take `gpu_ns` in all: `given_ns`
-// (of estimates; 0: none), else what a step's own time by the clock is for a launch, else `floor_ns`. A virtual GPU's
-// host is not the one that the GPU would have, so that its clock does not count here. `report` must have the run, its
-// steps and its waits.
-LaunchInterval IntervalOf(const Report& report, double launches, double gpu_ns, double given_ns, double floor_ns);
+// Finds the interval at which the host of an estimate launches kernels: `given_ns`, or `floor_ns` where that is 0. A
+// virtual GPU's host is not the one that the GPU would have, so that its clock does not count here.
+LaunchInterval IntervalOf(double given_ns, double floor_ns);
 
-// Runs the queue over a run's launch keys, in the order of run.launches, whose GPU times in ns are `times`. Returns
-// which of them the GPU waits for. Of an estimate whose host's time is given, or was taken on this machine beside a
+// Runs the queue over an estimate's launch keys, in the order of run.launches, whose GPU times in ns are `times`.
+// Returns which of them the GPU waits for. Where the host's time is given, or was taken on this machine beside a
 // virtual GPU, it sets what a step takes by the clock (Queue::step_ns).
 std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, Report* report);
 

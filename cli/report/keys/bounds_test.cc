@@ -33,6 +33,7 @@ TEST(Bound, LaunchesThatTheGpuWaitsForAreBoundByLaunching) {
   Profile profile =
       testing::OneKey({.layer = {.model = "Net", .path = "tiny"}, .kernel = "tiny"}, stats(3400, sized(100)));
   cli::Run& run = profile.runs.begin()->second;
+  run.key.source = SourceKind::kEstimated;
   run.launches[{.layer = {.model = "Net", .path = "large"}, .kernel = "large"}] = stats(6000, sized(5000));
   const auto bound = [](const Report& report, std::string_view layer) {
     for (const Row& row : report.rows) {
@@ -62,6 +63,7 @@ TEST(Bound, LaunchesThatTheGpuWaitsForAreBoundByLaunching) {
   EXPECT_EQ(bound(hidden, "slow"), "memory");
   EXPECT_EQ(hidden.headline.launch_share, 0);
   // A measured step that takes longer than its kernels has gaps between them.
+  run.key.source = SourceKind::kMeasured;
   run.steps.steps = 10;
   for (int i = 0; i < 10; ++i) run.steps.duration_ns.Add(694'000 / 5);
   EXPECT_THAT(absl::StrJoin(HeadlineText(FoldRun(profile, run, machine, {})), "\n"),
