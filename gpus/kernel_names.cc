@@ -21,6 +21,23 @@ constexpr std::string_view kTensorCores[] = {"tensorop", "s884",   "s1688", "s16
 // xmma is also the name of cuDNN's and cuBLAS's kernel family, whose FP32 members run on the CUDA cores.
 constexpr std::string_view kCudaCores[] = {"simt", "ffma", "sgemm", "scudnn", "f32f32_f32f32"};
 
+// Kernels of cuDNN, cuBLAS and CUTLASS around a product, whose names have its words: what prepares its workspace,
+// adds up the parts of a split sum, or turns a layout into another (of runs on an H100 and an H200).
+constexpr std::string_view kAroundProducts[] = {"init_device_workspace",
+                                                "execute_split_k_kernel",
+                                                "splitKreduce",
+                                                "ReduceSplitK",
+                                                "nchwToNhwc",
+                                                "nhwcToNchw",
+                                                "AddPadding",
+                                                "scalePackedTensor"};
+
+// As C++, cuDNN, cuBLAS, CUTLASS and the instructions of tensor cores spell them.
+constexpr std::string_view kHalfTypes[] = {
+    "half",   "Half", "f16",   "fp16",   "float16", "bf16",   "BF16",  "Float16", "fp8",  "e4m3",    "e5m2",
+    "Float8", "h884", "h1688", "h16816", "s884",    "s16816", "hgemm", "hcudnn",  "hmma", "nvjet_h", "nvjet_tst_h"};
+constexpr std::string_view kFullTypes[] = {"float", "double", "f32", "sgemm", "dgemm", "scudnn", "ffma"};
+
 // Only these kernels have their type in their names; templates of elementwise kernels name types of operands, too.
 constexpr std::string_view kProducts[] = {"gemm",  "gemv",  "cutlass",  "xmma",   "cudnn_", "wgrad",
                                           "dgrad", "fprop", "winograd", "scudnn", "hcudnn", "implicit_convolve"};
@@ -36,7 +53,13 @@ bool IsCommunicationKernel(std::string_view name) noexcept {
 }
 
 bool NamesTensorCores(std::string_view name) noexcept {
-  return HasAny(name, kTensorCores) && !HasAny(name, kCudaCores);
+  return HasAny(name, kTensorCores) && !HasAny(name, kCudaCores) && !HasAny(name, kAroundProducts);
+}
+
+std::optional<bool> NamesHalfPrecision(std::string_view name) noexcept {
+  if (HasAny(name, kHalfTypes)) return true;
+  if (HasAny(name, kFullTypes)) return false;
+  return std::nullopt;
 }
 
 std::optional<Precision> PrecisionOfKernel(std::string_view name) {

@@ -16,8 +16,12 @@ namespace rfinject {
 // virtual GPU's stand-in has it.
 bool IsCommunicationKernel(std::string_view name) noexcept;
 
-// Whether a kernel of cuDNN, cuBLAS or CUTLASS runs on tensor cores.
+// Whether a kernel of cuDNN, cuBLAS or CUTLASS multiplies on tensor cores.
 bool NamesTensorCores(std::string_view name) noexcept;
+
+// Whether a kernel's name has a type of 16 or 8 bits in it (true), or other types only (false); nothing where it has
+// none.
+std::optional<bool> NamesHalfPrecision(std::string_view name) noexcept;
 
 // The unit of a matrix product's or a convolution's kernel of cuBLAS, cuDNN or CUTLASS; nothing where the name does
 // not tell ("nvjet_tst_128x64_…" has the type only in a code of one letter), or is of another kind of kernel.

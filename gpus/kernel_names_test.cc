@@ -31,6 +31,35 @@ TEST(KernelNamesTest, TensorCores) {
   EXPECT_TRUE(NamesTensorCores("sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw"));
   EXPECT_FALSE(NamesTensorCores("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nchw_simt"));
   EXPECT_FALSE(NamesTensorCores("ampere_sgemm_128x64_nn"));
+  // What stands around a product names the product, and multiplies nothing.
+  EXPECT_TRUE(NamesTensorCores(
+      "sm90_xmma_wgrad_indexed_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1_g1_"
+      "execute_segment_k_on_kernel__5x_cudnn"));
+  EXPECT_FALSE(NamesTensorCores(
+      "sm90_xmma_wgrad_indexed_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1_g1_"
+      "execute_split_k_kernel__5x_cudnn"));
+  EXPECT_FALSE(NamesTensorCores(
+      "void cask_plugin__5x_cudnn::xmma__5x_cudnn::init_device_workspace_kernel<xmma__5x_cudnn::implicit_gemm::fprop::"
+      "Warp_specialized_params_non_template<xmma__5x_cudnn::Grid_constant_params> >(…)"));
+  EXPECT_FALSE(NamesTensorCores("void cudnn::engines_precompiled::nchwToNhwcKernel<bf16f32, …>(…)"));
+}
+
+TEST(KernelNamesTest, HalfPrecision) {
+  for (const char* half :
+       {"void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::Half>, …>(…)",
+        "void at::native::elementwise_kernel<…{lambda(c10::BFloat16)#1}…>(…)",
+        "void cublasLt::splitKreduce_kernel<32, 16, int, float, __half, float, …>(…)",
+        "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"}) {
+    EXPECT_EQ(NamesHalfPrecision(half), true) << half;
+  }
+  for (const char* full : {"void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float, float, …>(…)",
+                           "void flip_filter<float, float>(float*, float const*, int, int, int, int)",
+                           "sm80_xmma_gemm_f32f32_f32f32_f32_nt_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_execute",
+                           "sm90_xmma_dgrad_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x32"}) {
+    EXPECT_EQ(NamesHalfPrecision(full), false) << full;
+  }
+  EXPECT_EQ(NamesHalfPrecision("triton_poi_fused_add_0"), std::nullopt);
+  EXPECT_EQ(NamesHalfPrecision("void cudnn::cnn::kern_precompute_indices<false>(int*, int, int, int)"), std::nullopt);
 }
 
 TEST(KernelNamesTest, Communication) {

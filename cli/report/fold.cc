@@ -48,7 +48,7 @@ struct KeyQuantitiesOfRun {
 
   // All but the bound time.
   KeyQuantities Read(const LaunchKey& key, const LaunchStats& stats) const {
-    KeyQuantities quantities = ReadSampled(reader, sampled, stats);
+    KeyQuantities quantities = ReadSampled(reader, sampled, key, stats);
     if (expected) ApplyExpected(key, *expected, quantities);
     AddLeastTimes(machine, quantities.sums);
     if (usual) AddUsual(key, stats, *usual, &quantities.sums);
@@ -130,7 +130,7 @@ std::vector<Report> FoldRunBy(const Profile& profile, const Run& run, const Mach
   const std::optional<ExpectedTimes> expected = ModelOf(run, calibration);
   const std::optional<ExpectedTimes> usual = UsualModelOf(run, machine.name, calibration);
   if (expected) whole.device.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
-  const KeyQuantitiesOfRun keys{machine, sampled, {profile.metrics, chip, run.key.source}, expected, usual};
+  const KeyQuantitiesOfRun keys{machine, sampled, {profile.metrics, chip, run}, expected, usual};
   const std::vector<bool> waited_for = FindLaunchWaits(run, keys, options, &whole);
 
   FactCollector facts(run, machine, expected ? &*expected : nullptr);

@@ -74,6 +74,12 @@ std::string PrecisionLine(const Report& report) {
               std::string(paths.legacy.empty() ? "mma" : paths.legacy) + " path, whose peak is lower)";
     }
   }
+  constexpr double kWorthAWord = 0.0005;  // of all, below which shares are "<0.1 %"
+  const double moves = report.attribution.constant_moves, flop = report.total.sums.total_flop();
+  if (!line.empty() && moves > kWorthAWord * flop) {
+    line += "; instructions of half precision that only move constants, " + Percent(moves / (flop + moves)) +
+            " of what was counted, are no FLOP";
+  }
   return line;
 }
 

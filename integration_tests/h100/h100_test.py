@@ -50,6 +50,27 @@ class H100(unittest.TestCase):
                 self.assertLess(abs(report["summary"]["step_wall_time_ns"] / 1e6 / untouched - 1), 0.01)
                 self.assertEqual(report["summary"]["step_clock"], "host, undisturbed")
 
+    def test_no_alarm(self):
+        for name, report, _ in self.runs():
+            with self.subTest(name):
+                self.assertEqual(report["alarms"], [])
+
+    def test_fp32_training_computes_nothing_in_half_precision(self):
+        for name, report, _ in self.runs():
+            if name in ("r18-range", "r18-user", "resnet18-256-fp32"):
+                with self.subTest(name):
+                    self.assertEqual(sum(row["flop_fp16"] or 0 for row in report["rows"]), 0)
+
+    def test_a_kernel_is_bound_by_what_it_does(self):
+        for name, report, _ in self.runs():
+            with self.subTest(name):
+                self.assertNotIn("launch", {row["bound"] for row in report["rows"]})
+
+    def test_recordings_of_the_same_networks_raise_no_alarm(self):
+        for path in sorted((SHARED / "recordings").glob("*.json.gz")):
+            with self.subTest(path.name):
+                self.assertEqual(json.loads(self.cli("report", path, "--format", "json"))["alarms"], [])
+
     def test_parts_of_a_step_add_up(self):
         for name in TRUTH:
             with self.subTest(name):

@@ -128,7 +128,8 @@ struct NoTensorFlop {
       "A kernel whose name says tensor cores (hmma, s1688, tensorop and the like) was counted, and no tensor FLOP were.",
       "Only the counters of CUDA cores (smsp__sass_...) were asked for; the counter of another source type is missing "
       "(TF32, FP16 and BF16 have one each).",
-      "Kernels of estimates, which have no such names; kernels that were not counted at all.",
+      "Kernels of estimates, which have no such names; kernels that were not counted at all; what stands around a "
+      "product: preparing, adding up parts, turning layouts.",
       "Add sm__ops_path_tensor_src_... to the metrics; docs/method/CASE_STUDIES.md shows what a roofline looks like "
       "without."};
 

@@ -33,6 +33,13 @@ struct KeyToCheck {
   // Another tool's times stand beside work that follows from shapes: Winograd multiplies less, and what lies in a
   // cache is not moved.
   bool of_shapes() const { return source == SourceKind::kImported && quantities.sums.compulsory_bytes() > 0; }
+  // Whether counters of the hardware were read. A recording has them where its program asked for them: then they have
+  // the names that CUPTI gives them.
+  bool has_counters() const {
+    if (source != SourceKind::kImported) return source == SourceKind::kMeasured;
+    return std::ranges::any_of(
+        stats.metrics, [](const auto& metric) { return !metric.first.starts_with("rf.") && metric.second.n > 0; });
+  }
   // Whether the key says what makes the work of two launches of one kernel differ. A file may know neither.
   bool tells_work_apart() const { return key.grid != decltype(key.grid){} || !key.signature.empty(); }
 };
@@ -75,7 +82,7 @@ void CheckRoofs(const Machine& machine, const KeyToCheck& it, AlarmList& alarms)
 }
 
 void CheckTensorKernel(const KeyToCheck& it, AlarmList& alarms) {
-  if (!it.measured() || !NamesTensorCores(it.key.kernel)) return;
+  if (!it.has_counters() || !NamesTensorCores(it.key.kernel)) return;
   const KeyQuantities& quantities = it.quantities;
   double tensor_flop = 0;
   for (size_t i = static_cast<size_t>(Precision::kTf32Tensor); i < kPrecisionCount; ++i) {
@@ -117,7 +124,7 @@ void CheckCounters(const KeyToCheck& it, AlarmList& alarms) {
 void CheckBytes(const KeyToCheck& it, AlarmList& alarms) {
   // A kernel that lives in L2 can move nothing at all; one that takes a millisecond cannot.
   constexpr double kLongEnoughNs = 1e6;
-  if (!it.measured() || !it.quantities.has_bytes || it.quantities.sums.dram_bytes() > 0 || it.stats.launches == 0)
+  if (!it.has_counters() || !it.quantities.has_bytes || it.quantities.sums.dram_bytes() > 0 || it.stats.launches == 0)
     return;
   const double launch_ns = it.time_ns() / static_cast<double>(it.stats.launches);
   if (launch_ns > kLongEnoughNs) alarms.Add(it.time_ns(), NoBytes{launch_ns}, PlaceOf(it.key));
@@ -179,9 +186,9 @@ void CheckWallTime(const Run& run, const Report& report, AlarmList& alarms) {
 
 AlarmList CheckKeys(const Profile& profile, const Run& run, const Machine& machine, std::string_view chip) {
   AlarmList alarms;
-  const KeyReader reader(profile.metrics, chip, run.key.source);
+  const KeyReader reader(profile.metrics, chip, run);
   for (const auto& [key, stats] : run.launches) {
-    const KeyQuantities quantities = reader.Read(stats);
+    const KeyQuantities quantities = reader.Read(key, stats);
     const KeyToCheck it{key, stats, quantities, run.key.source, chip};
     CheckRoofs(machine, it, alarms);
     CheckTensorKernel(it, alarms);

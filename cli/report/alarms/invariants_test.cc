@@ -122,6 +122,26 @@ TEST_F(Invariants, R004IsSilentForCudaCoreKernels) {
   EXPECT_THAT(Check(), Each(Not(Id("R004"))));
 }
 
+// A recording has FLOP and bytes that follow from shapes, and no counter that could be missing.
+TEST_F(Invariants, AlarmsOfCountersAreForRunsThatHaveSome) {
+  Launch(kTensorKernel, Phase::kForward,
+         {{"rf.time", 5'000'000}, {"rf.flop.fp32", 1'000'000}, {"rf.flop.fp16_tc", 0}, {"rf.dram_bytes", 0}});
+  EXPECT_THAT(Check(), Each(AllOf(Not(Id("R004")), Not(Id("R012")))));
+  run_.key.source = SourceKind::kMeasured;
+  EXPECT_THAT(Check(), Contains(Id("R004")));
+  EXPECT_THAT(Check(), Contains(Id("R012")));
+}
+
+TEST_F(Invariants, R004IsSilentForWhatStandsAroundAProduct) {
+  run_.key.source = SourceKind::kMeasured;
+  for (const char* name :
+       {"cask_plugin__5x_cudnn::xmma__5x_cudnn::init_device_workspace_kernel<xmma…>",
+        "sm90_xmma_wgrad_indexed_implicit_gemm_f32f32_tf32f32_f32_…_execute_split_k_kernel__5x_cudnn"}) {
+    Launch(name, Phase::kBackward, {{kTime, 2'000}, {kRead, 100'000}, {kFfma, 1'000}, {kTf32, 0}});
+  }
+  EXPECT_THAT(Check(), Each(Not(Id("R004"))));
+}
+
 TEST_F(Invariants, R005ForwardAndBackward) {
   profile_.metrics["rf.model_flop"] = MetricInfo{.name = "rf.model_flop", .unit = "FLOP"};
   Launch("f", Phase::kForward, {{"rf.model_flop", 1'000}});

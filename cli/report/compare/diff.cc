@@ -356,11 +356,11 @@ std::string RunTitle(const Run& run) {
 void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine,
             const std::optional<ExpectedTimes>& expected, By by, const std::string& model, bool per_step,
             std::map<Key, Side>& sides, Side& total) {
-  const KeyReader reader(profile.metrics, ChipOf(run), run.key.source);
+  const KeyReader reader(profile.metrics, ChipOf(run), run);
   const bool exact = run.key.source == SourceKind::kEstimated;
   const double unsaid_steps = StepsOfARecording(sampled, run);
   for (const auto& [launch, stats] : run.launches) {
-    KeyQuantities quantities = ReadSampled(reader, sampled, stats);
+    KeyQuantities quantities = ReadSampled(reader, sampled, launch, stats);
     if (expected) ApplyExpected(launch, *expected, quantities);
     AddLeastTimes(machine, quantities.sums);
     const std::string& own = launch.layer.model;

@@ -52,6 +52,7 @@ std::span<const FactOf<Attribution>> AttributionFacts() { return kAttributionFac
 
 void AttributionCollector::Add(const LaunchKey& key, const LaunchStats& stats, const KeyQuantities& quantities) {
   const double time_ns = quantities.sums.time_ns();
+  constant_moves_ += quantities.constant_moves;
   if (!quantities.has_time) untimed_launches_ += stats.launches, ++untimed_keys_;
   // Inductor's names of what it makes: pointwise work, reductions of two kinds, templates, several in one.
   compiled_ |= key.kernel.starts_with("triton_") && key.kernel.find("_fused_") != std::string::npos;
@@ -68,7 +69,8 @@ Attribution AttributionCollector::Found(const Sums& total) const {
   constexpr size_t kOutsideOps = 3;
   Attribution found{.without_layer = all_.launches - of_layers_.launches,
                     .outside_ops = Longest(outside_ns_, kOutsideOps),
-                    .compiled = compiled_};
+                    .compiled = compiled_,
+                    .constant_moves = constant_moves_};
   if (all_.time_ns > 0) {
     found.share = of_layers_.time_ns / all_.time_ns;
   } else if (all_.launches > 0) {

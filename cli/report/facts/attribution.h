@@ -29,6 +29,8 @@ struct Attribution {
   // Of the launches in no model and no phase, the three operators that take longest, or what these are for ("loss").
   std::vector<std::string> outside_ops;
   bool compiled = false;  // torch.compile made some of the kernels
+  // What was counted as FLOP in half precision, and is none (KeyQuantities).
+  double constant_moves = 0;
 };
 
 std::span<const FactOf<Attribution>> AttributionFacts();
@@ -53,6 +55,7 @@ class AttributionCollector {
   absl::flat_hash_map<std::string, double> outside_ns_;  // of no model and no phase, by operator
   uint64_t untimed_launches_ = 0, untimed_keys_ = 0;
   bool compiled_ = false;
+  double constant_moves_ = 0;
 };
 
 }  // namespace rfinject::cli

@@ -22,7 +22,9 @@ namespace rfinject::cli {
 // machine), and the variances of the estimates that the scaling makes.
 struct KeyQuantities {
   Sums sums;
-  double least_launch_ns = 0;    // the shortest launch; 0: unknown
+  double least_launch_ns = 0;  // the shortest launch; 0: unknown
+  // Counted as arithmetic in half precision, and none: the compiler moves constants with HFMA2. No FLOP.
+  double constant_moves = 0;
   bool has_time = false;         // some launch's time was sampled, even if it was 0
   bool has_flop = false;         // some counter of FLOP was sampled
   bool has_tensor_flop = false;  // some counter of tensor FLOP was sampled, even if it counted 0
@@ -43,16 +45,16 @@ struct KeyQuantities {
   bool time_spread_known = false, bytes_spread_known = false;
 };
 
-// Reads the launch keys of one profile, chip and source.
+// Reads the launch keys of one run.
 class KeyReader {
  public:
-  // `metrics` are Profile::metrics. `chip` ("GA100") selects the formulas over hardware counters
-  // (gpus/chips.h); empty: only those of rfinject's own metrics are known. An estimate says all of every launch: one
-  // without a metric had none of it, as where a program turns TF32 on between two steps. Counters sample launches,
-  // and the others are like those.
-  KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip, SourceKind source);
+  // `metrics` are Profile::metrics, and `run` is one of its. `chip` ("GA100") selects the formulas over hardware
+  // counters (gpus/chips.h); empty: only those of rfinject's own metrics are known. An estimate says all of every
+  // launch: one without a metric had none of it, as where a program turns TF32 on between two steps. Counters sample
+  // launches, and the others are like those.
+  KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip, const Run& run);
 
-  KeyQuantities Read(const LaunchStats& stats) const;
+  KeyQuantities Read(const LaunchKey& key, const LaunchStats& stats) const;
 
  private:
   struct Term {
@@ -64,13 +66,18 @@ class KeyReader {
     std::vector<std::vector<std::string>> better;
   };
   static bool Counts(const Term& term, const LaunchStats& stats);
+  KeyQuantities ReadAll(const LaunchStats& stats) const;
+  bool HasHalfPrecision(const Run& run) const;
 
   absl::flat_hash_map<std::string, Term> terms_;  // by metric
   bool samples_;                                  // launches without a metric are like those that have it
+  bool measured_;
+  bool has_half_precision_ = false;  // some kernel of the run has operands of 16 bits or fewer
 };
 
 // As Read, with time and bytes those of the run's ordinary steps, and with spreads known where steps were sampled.
-KeyQuantities ReadSampled(const KeyReader& reader, const SampledRun& sampled, const LaunchStats& stats);
+KeyQuantities ReadSampled(const KeyReader& reader, const SampledRun& sampled, const LaunchKey& key,
+                          const LaunchStats& stats);
 
 // The squared 95 % confidence half-width of mean * launches, from the Student t distribution; 0 when n < 2 (unknown)
 // or when every launch was sampled (exact).
