@@ -97,6 +97,13 @@ Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean, size_t ow
   return {.variance = variance, .satterthwaite = variance * variance / degrees};
 }
 
+// The same of steps in two or three places, from which the scatter between places is known badly: the larger of what
+// the places say and of what the steps say as if they were independent, with the steps' degrees of freedom.
+Uncertainty CloseUncertainty(const Uncertainty& of_batches, const Uncertainty& of_steps, double degrees) {
+  const double variance = std::max(of_batches.variance, of_steps.variance);
+  return {.variance = variance, .satterthwaite = variance * variance / degrees};
+}
+
 // Where a few steps are much longer than the others, Student's interval is too narrow: a sample with few of them has
 // a small mean and a small deviation together. The factor makes up for the first term of its error, as Edgeworth's
 // expansion of Student's t gives it (Hall, "The Bootstrap and Edgeworth Expansion", 1992, 2.6), at 95 %; the term of
@@ -137,22 +144,29 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
   const std::vector<Batch> batches = BatchesOf(steps, values, std::max<uint64_t>(length, 1));
   if (own.empty()) own = steps;
   result.batches = BatchCount(own, std::max<uint64_t>(length, 1));
-  result.trust = result.batches >= kLeastBatches ? Trust::kByStep : Trust::kFewSteps;
-  result.uncertainty.known = false;
   constexpr size_t kLeastSteps = 3;
   const size_t own_steps = BatchCount(own, 1);
+  result.close = result.batches < kLeastBatches && result.batches > 1 && own_steps >= kLeastCloseSteps;
+  result.trust = result.batches >= kLeastBatches || result.close ? Trust::kByStep : Trust::kFewSteps;
+  result.uncertainty.known = false;
   if (own_steps >= kLeastSteps)
     result.least = UncertaintyOf(BatchesOf(steps, values, 1), result.mean, own_steps, most_degrees);
   if (result.trust == Trust::kFewSteps) return result;
   // The steps of this run that were sampled are known exactly.
   const double rest = run_steps > n ? 1 - n / run_steps : 0;
-  result.half_width =
-      HalfWidth95(UncertaintyOf(batches, result.mean, result.batches, most_degrees).Times(std::sqrt(rest))) *
-      ForSkewness(batches, result.mean, static_cast<double>(result.batches));
+  Uncertainty own_run = UncertaintyOf(batches, result.mean, result.batches, most_degrees);
+  const auto degrees = std::min(static_cast<double>(own_steps) - 1, most_degrees);
+  if (result.close) own_run = CloseUncertainty(own_run, result.least, degrees);
+  result.half_width = HalfWidth95(own_run.Times(std::sqrt(rest)));
+  if (!result.close) result.half_width *= ForSkewness(batches, result.mean, static_cast<double>(result.batches));
   // For another run, which has other steps, it matters what neighbours have in common.
   const std::vector<Batch> apart = BatchesOf(steps, values, kBatchSteps);
   const size_t own_apart = BatchCount(own, kBatchSteps);
-  if (own_apart >= kLeastBatches) result.uncertainty = UncertaintyOf(apart, result.mean, own_apart, most_degrees);
+  if (own_apart >= kLeastBatches) {
+    result.uncertainty = UncertaintyOf(apart, result.mean, own_apart, most_degrees);
+  } else if (result.close) {
+    result.uncertainty = own_run;
+  }
   return result;
 }
 

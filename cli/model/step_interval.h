@@ -39,6 +39,9 @@ constexpr bool HasInterval(Trust trust) { return trust == Trust::kByStep || trus
 inline constexpr uint64_t kBatchSteps = 8;
 // With fewer observations Student's factor is above 3, and one cannot tell whether the steps drift.
 inline constexpr size_t kLeastBatches = 4;
+// So many steps in two or three places have an interval all the same, of the larger of both variances: a GPU's times
+// scatter by a thousandth, and mostly from step to step.
+inline constexpr size_t kLeastCloseSteps = 5;
 
 struct StepInterval {
   Trust trust = Trust::kNone;
@@ -52,6 +55,8 @@ struct StepInterval {
   double spread = 0;      // robust standard deviation of a step: 1.4826 times the median distance from the median
   double p95 = 0;         // the 95th percentile of the sampled steps; 0 below 20 of them
   size_t steps = 0, batches = 0;
+  // Too few of the steps are far apart: some of those that the interval is of lie close together.
+  bool close = false;
 };
 
 // `values[i]` is what was sampled in step `steps[i]`, which ascend. `run_steps`: how many steps the run has, all

@@ -57,11 +57,6 @@ TEST(StepInterval, OneStepIsNoIntervalAndFewStepsAreNamed) {
   EXPECT_EQ(IntervalOf(Every(100, 3), std::vector<double>{5, 6, 5}, 1000).trust, Trust::kFewSteps);
 }
 
-TEST(StepInterval, KnowsARunWhoseStepsWereAllSampled) {
-  EXPECT_EQ(IntervalOf(Every(100, 5), std::vector<double>{5, 6, 5, 6, 5}, 5).half_width, 0);
-  EXPECT_GT(IntervalOf(Every(100, 5), std::vector<double>{5, 6, 5, 6, 5}, 5).uncertainty.variance, 0);
-}
-
 // `steps` are sampled of a noise that `next(step)` gives; how often the interval holds the mean, which is 0.
 double Coverage(const std::vector<uint64_t>& steps, double memory) {
   std::mt19937_64 random(7);
@@ -82,6 +77,35 @@ double Coverage(const std::vector<uint64_t>& steps, double memory) {
     covered += std::fabs(interval.mean) <= HalfWidth95(interval.uncertainty);
   }
   return static_cast<double>(covered) / kRuns;
+}
+
+// As older traces have them: five timed steps among the first ones, of which only two places are far apart.
+TEST(StepInterval, CloseStepsInTwoPlacesHaveTheLargerOfBothVariances) {
+  const std::vector<uint64_t> close = {12, 13, 17, 18, 26};
+  const StepInterval even = IntervalOf(close, std::vector<double>{100, 101, 99, 100, 100.5}, 300);
+  EXPECT_EQ(even.trust, Trust::kByStep);
+  EXPECT_TRUE(even.close);
+  EXPECT_TRUE(even.uncertainty.known);
+  EXPECT_LT(even.half_width, 1.5);
+  // Neighbours that are alike are known as one place is.
+  const StepInterval alike = IntervalOf(close, std::vector<double>{101, 101, 101, 101, 99}, 300);
+  EXPECT_GT(alike.half_width, 1.5);
+  EXPECT_EQ(IntervalOf(std::vector<uint64_t>{12, 13, 17, 26}, std::vector<double>{5, 6, 5, 6}, 300).trust,
+            Trust::kFewSteps)
+      << "four steps are too few";
+  EXPECT_FALSE(IntervalOf(Every(100, 5), std::vector<double>{5, 6, 5, 6, 5}, 1000).close);
+}
+
+// What remembers its neighbours for a while is covered nearly as well, though only two places are far apart.
+TEST(StepInterval, CloseStepsCover) {
+  const std::vector<uint64_t> close = {12, 13, 17, 18, 26};
+  EXPECT_NEAR(Coverage(close, 0), 0.97, 0.025);
+  EXPECT_GT(Coverage(close, 0.5), 0.9);
+}
+
+TEST(StepInterval, KnowsARunWhoseStepsWereAllSampled) {
+  EXPECT_EQ(IntervalOf(Every(100, 5), std::vector<double>{5, 6, 5, 6, 5}, 5).half_width, 0);
+  EXPECT_GT(IntervalOf(Every(100, 5), std::vector<double>{5, 6, 5, 6, 5}, 5).uncertainty.variance, 0);
 }
 
 TEST(StepInterval, Covers) {

@@ -301,7 +301,8 @@ std::string IntervalText(const Report& report) {
       line = "GPU time is known to +-" + Percent(time.relative) + " (95 %), ";
       line += time.trust == Trust::kByLaunch
                   ? "if launches are independent of one another: the trace has no sums by step"
-                  : "from " + Grouped(report.slow.sampled) + " sampled steps";
+                  : "from " + Grouped(report.slow.sampled) + " sampled steps" +
+                        (time.close ? ", some of them close together" : "");
       break;
     case Trust::kFewSteps:
       line = "Few steps: too few were sampled, or too close together, for an interval of the GPU time";

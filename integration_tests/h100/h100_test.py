@@ -71,6 +71,22 @@ class H100(unittest.TestCase):
             with self.subTest(path.name):
                 self.assertEqual(json.loads(self.cli("report", path, "--format", "json"))["alarms"], [])
 
+    def test_gpu_times_have_intervals(self):
+        for name, report, _ in self.runs():
+            with self.subTest(name):
+                text = " ".join(self.cli("report", SHARED / "runs" / f"{name}.rfx").split())
+                self.assertRegex(text, r"GPU time is known to \+-[<0-9.]+ % \(95 %\), from \d+ sampled steps")
+                for word in ("Two speeds", "Few steps", "Drifting", "took much longer"):
+                    self.assertNotIn(word, text)
+
+    def test_one_program_twice_is_the_same(self):
+        # cli/report/compare/real_runs_test.cc has the rows.
+        a, b = (SHARED / "runs" / f"resnet50-128-amp-{kind}.rfx" for kind in ("times", "default"))
+        text = " ".join(self.cli("diff", a, b).split())
+        self.assertIn("within the noise", text)
+        self.assertNotIn(" yes ", text)
+        self.assertIn("No difference", self.cli("diff", a, a))
+
     def test_parts_of_a_step_add_up(self):
         for name in TRUTH:
             with self.subTest(name):

@@ -23,6 +23,8 @@ constexpr double kShortWindow = 200;
 constexpr double kDurationsThatTell = 200, kDurationsOfADeviation = 16;
 // Deviations of the steps' durations. One step in ten that is longer is as far above the others; one in five is not.
 constexpr double kExceptional = 3;
+// The deviation of a host's durations, relative to their mean, up to which they say something of the GPU.
+constexpr double kQuietHost = 0.02;
 // The share of sampled steps that may be slow.
 constexpr double kMostKnownSlow = 0.4;
 
@@ -122,16 +124,22 @@ void SampledRun::AddTotal(const Run& run) {
 // many were slow, or, where there are not many, by their deviation. Returns whether there are any.
 bool SampledRun::SetSlowStepsAside(const Run& run) {
   const Stat& durations = run.steps.duration_ns;
-  const double n = static_cast<double>(durations.n);
+  double n = static_cast<double>(durations.n);
+  // They are the host's. Behind a GPU that is slow the host is, too, so that a host that is quiet has seen no slow
+  // step; one that is not says nothing of what the GPU took.
+  const double variance =
+      n > 0 ? static_cast<double>(durations.sum_squares) / n - durations.mean() * durations.mean() : 0;
+  const double deviation = durations.mean() > 0 ? std::sqrt(std::max(0.0, variance)) / durations.mean() : 0;
+  const bool of_kinds = run.steps.of_kinds > 0;  // which explain how they scatter
+  if (run.key.source == SourceKind::kMeasured && deviation > kQuietHost && !of_kinds) n = 0;
   const bool durations_tell = n >= kDurationsThatTell * processes_;
   if (durations_tell && run.steps.slow == 0) return false;
   double least = 0;  // that a slow step is above the median, relative
   // Where the durations have slow steps, so that they are rare, or have none, more among the samples are chance.
   const bool known = run.steps.slow > 0;
   double most = known ? kMostKnownSlow : kMostSlow;
-  if (!known && !durations_tell && n >= kDurationsOfADeviation && durations.mean() > 0) {
-    const double variance = static_cast<double>(durations.sum_squares) / n - durations.mean() * durations.mean();
-    least = kExceptional * std::sqrt(std::max(0.0, variance)) / durations.mean();
+  if (!known && !durations_tell && n >= kDurationsOfADeviation && deviation > 0) {
+    least = kExceptional * deviation;
     most = kMostKnownSlow;
   }
   bool any = false;
@@ -188,8 +196,9 @@ bool SampledRun::WeighKinds(const Run& run) {
     sampled += static_cast<double>(metrics_[i].steps.size());
     longer += static_cast<double>(kinds[i]->upper);
   }
+  const double all = static_cast<double>(run.steps.of_kinds);
   if (!(sampled > 0)) return false;
-  const double all = static_cast<double>(run.steps.of_kinds), rarer = static_cast<double>(run.steps.rarer_kind) / all;
+  const double rarer = static_cast<double>(run.steps.rarer_kind) / all;
   const double deviation = std::sqrt(sampled * rarer * (1 - rarer));
   const double from_rarer = std::fabs(longer - sampled * rarer),
                from_usual = std::fabs(longer - sampled * (1 - rarer));

@@ -137,6 +137,7 @@ Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun
   }
   const StepInterval steps = sampled.IntervalOf(what, series);
   interval.trust = steps.trust;
+  interval.close = steps.close;
   if (!(steps.mean > 0)) return interval;
   interval.spread = steps.spread / steps.mean;
   interval.p95 = steps.p95;

@@ -48,6 +48,7 @@ Derived Derive(const Sums& sums);
 // How well an amount is known. The interval is that of a mean step of the run; slow steps are no part of it.
 struct Knowledge {
   Trust trust = Trust::kNone;  // and why there is none
+  bool close = false;          // some of the sampled steps lie close together (StepInterval)
   double relative = 0;         // half the 95 % interval over the amount; 0: exact, or none
   // The share of the row's GPU time whose spread is not known; the true interval is then at least this wide.
   double lacks = 0;

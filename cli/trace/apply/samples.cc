@@ -66,6 +66,27 @@ std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations, c
   return undisturbed;
 }
 
+// What all kernels of each timed step took, where the GPU was measured: the host's rhythm says nothing of its times.
+std::vector<StepDuration> GpuTimesOf(const SampledSteps& sampled_steps, const RunState& of, const State& state) {
+  const auto timed = sampled_steps.find(std::string(kMetricTime));
+  if (timed == sampled_steps.end()) return {};
+  std::map<uint64_t, uint64_t> sums;
+  for (const auto& [step, processes] : timed->second) sums.emplace_hint(sums.end(), step, 0);
+  for (const auto& [metric, series] : of.series) {
+    if (state.metrics[state.metric_index.Find(metric)].name != kMetricTime) continue;
+    for (const auto& [key, ignored] : series.keys) {
+      const auto of_key = state.key_sums.find(key);
+      if (of_key == state.key_sums.end()) continue;
+      const auto values = of_key->second.find(std::string(kMetricTime));
+      if (values == of_key->second.end()) continue;
+      for (const StepSum& one : values->second) wire::SaturatingAdd(&sums[one.step], one.sum);
+    }
+  }
+  std::vector<StepDuration> times;
+  for (const auto& [step, sum] : sums) times.push_back({step, sum});
+  return times;
+}
+
 std::vector<StepDuration> DurationsOf(std::span<const HostStep> steps) {
   std::vector<StepDuration> durations;
   for (const HostStep& one : steps) {
@@ -138,13 +159,20 @@ void FinishSamples(State* state) {
       FinishSeries(state->metrics[state->metric_index.Find(metric)].name, &series, state, &of.run);
     }
     const SampledSteps& sampled = of.run.sampled_steps;
+    StepSums& steps = of.run.steps;
+    if (of.run.key.source == SourceKind::kMeasured) {
+      if (of.merged) continue;
+      const DurationFindings found = ExamineDurations(GpuTimesOf(sampled, of, *state), 0, DistanceOf(sampled));
+      wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
+      wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);
+      continue;
+    }
     uint64_t first = sampled.empty() ? 0 : UINT64_MAX;
     for (const auto& [metric, steps] : sampled) first = std::min(first, steps.begin()->first);
     // A program's first steps make plans and allocate. Where the user skipped these, they are not in the trace.
     const std::vector<StepDuration> durations = DurationsOf(of.steps);
     if (!durations.empty() && durations.front().step > of.untrained_steps) first = 0;
     const DurationFindings found = ExamineDurations(Undisturbed(durations, sampled), first, DistanceOf(sampled));
-    StepSums& steps = of.run.steps;
     wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
     wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);
     wire::SaturatingAdd(&steps.slow, found.slow);
