@@ -45,12 +45,14 @@ struct KeyQuantitiesOfRun {
   const KeyReader reader;
   const std::optional<ExpectedTimes>& expected;
   const std::optional<ExpectedTimes>& usual;
+  const bool measured;
 
   // All but the bound time.
   KeyQuantities Read(const LaunchKey& key, const LaunchStats& stats) const {
     KeyQuantities quantities = ReadSampled(reader, sampled, key, stats);
     if (expected) ApplyExpected(key, *expected, quantities);
-    AddLeastTimes(machine, quantities.sums);
+    // What bytes a kernel moves that were not counted may be what it is bound by.
+    if (!measured || quantities.has_bytes) AddLeastTimes(machine, quantities.sums);
     if (usual) AddUsual(key, stats, *usual, &quantities.sums);
     return quantities;
   }
@@ -130,7 +132,8 @@ std::vector<Report> FoldRunBy(const Profile& profile, const Run& run, const Mach
   const std::optional<ExpectedTimes> expected = ModelOf(run, calibration);
   const std::optional<ExpectedTimes> usual = UsualModelOf(run, machine.name, calibration);
   if (expected) whole.device.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
-  const KeyQuantitiesOfRun keys{machine, sampled, {profile.metrics, chip, run}, expected, usual};
+  const KeyQuantitiesOfRun keys{machine,  sampled, {profile.metrics, chip, run},
+                                expected, usual,   run.key.source == SourceKind::kMeasured};
   const std::vector<bool> waited_for = FindLaunchWaits(run, keys, options, &whole);
 
   FactCollector facts(run, machine, expected ? &*expected : nullptr);

@@ -73,6 +73,8 @@ std::string CostText(const Report& report, std::string_view of) {
     line += Duration(wall_ns) + (report.clock.of == StepClockOf::kGpu ? " by the GPU's clock, " : " by the clock, ");
   }
   line += Duration(StepNs(report)) + " of GPU time";
+  const double wall_ns = report.clock.measured_wall_ns();
+  if (wall_ns > 0 && StepNs(report) > wall_ns) line += " in kernels that overlap";
   if (const auto& expected = report.headline.expected; expected && expected->high_ns > 0) {
     line += " (80 % interval " + Duration(expected->low_ns) + " to " + Duration(expected->high_ns) + ")";
   }

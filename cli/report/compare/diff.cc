@@ -421,7 +421,7 @@ void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, c
   for (const auto& [launch, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, launch, stats);
     if (expected) ApplyExpected(launch, *expected, quantities);
-    AddLeastTimes(machine, quantities.sums);
+    if (run.key.source != SourceKind::kMeasured || quantities.has_bytes) AddLeastTimes(machine, quantities.sums);
     const std::string& own = launch.layer.model;
     const bool root = !model.empty() && run.key.models.size() == 1 && own == run.key.models.front();
     sides[KeyFor(by, launch, root ? model : own)].Add(quantities, stats, sampled, exact, unsaid_steps);

@@ -70,6 +70,19 @@ TEST(Bound, LaunchesThatTheGpuWaitsForAreBoundByLaunching) {
               HasSubstr("the GPU is idle for 50 % of a step"));
 }
 
+// FLOP of a kernel whose bytes were not counted say nothing of what it is bound by.
+TEST(Bound, WithoutBytesIsNotKnown) {
+  LaunchStats stats;
+  stats.launches = 1;
+  stats.metrics["rf.time"].Add(100'000);
+  stats.metrics["rf.flop.fp32"].Add(1'000'000);
+  Profile profile = testing::OneKey({.layer = {.model = "Net", .path = "norm"}, .kernel = "norm"}, stats);
+  const Report report = FoldRun(profile, profile.runs.begin()->second, testing::SampleA100(), {});
+  EXPECT_EQ(report.total.derived.bound, Bound::kUnknown);
+  EXPECT_EQ(report.total.derived.attainable_share, 0);
+  EXPECT_TRUE(report.headline.most_to_win.empty());
+}
+
 // A copy is held against PCIe and a collective against the link that its bytes went over, whatever the memory's is.
 TEST(Bound, WhatLeavesTheGpuIsBoundByItsLink) {
   const auto stats = [](uint64_t ns, std::string_view metric, uint64_t bytes) {
