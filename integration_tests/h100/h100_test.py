@@ -72,11 +72,14 @@ class H100(unittest.TestCase):
                 self.assertEqual(json.loads(self.cli("report", path, "--format", "json"))["alarms"], [])
 
     def test_gpu_times_have_intervals(self):
-        for name, report, _ in self.runs():
+        for name, _, steps_ms in self.runs():
             with self.subTest(name):
                 text = " ".join(self.cli("report", SHARED / "runs" / f"{name}.rfx").split())
+                usual = statistics.median(steps_ms[TOUCHED:])
+                if max(steps_ms[TOUCHED:]) < 1.05 * usual:
+                    self.assertNotIn("took much longer", text)
                 self.assertRegex(text, r"GPU time is known to \+-[<0-9.]+ % \(95 %\), from \d+ sampled steps")
-                for word in ("Two speeds", "Few steps", "Drifting", "took much longer"):
+                for word in ("Two speeds", "Few steps", "Drifting"):
                     self.assertNotIn(word, text)
 
     def test_one_program_twice_is_the_same(self):

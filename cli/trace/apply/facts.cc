@@ -101,6 +101,7 @@ void LeaveUntrainedOut(RunState* state) {
   state->step_samples.clear();
   state->step_times.clear();
   state->steps.clear();
+  state->undisturbed.clear();
   state->step_launches.clear();
   state->left_out_steps.clear();
   state->last_steps.clear();

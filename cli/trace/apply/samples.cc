@@ -1,5 +1,6 @@
 // What was sampled step by step, and what the durations of the steps between show.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <span>
@@ -95,6 +96,77 @@ std::vector<StepDuration> DurationsOf(std::span<const HostStep> steps) {
   return durations;
 }
 
+// The host's durations of steps that nothing disturbs and that were not timed.
+std::vector<StepDuration> CalmDurations(const RunState& of, const SampledSteps& sampled_steps) {
+  std::vector<StepDuration> durations;
+  for (const size_t place : of.undisturbed) durations.push_back({of.steps[place].step, of.steps[place].time.wall_ns});
+  return Undisturbed(durations, sampled_steps);
+}
+
+// The median distance from the median, relative to that.
+double ScatterOf(std::span<const StepDuration> durations) {
+  if (durations.empty()) return 0;
+  const auto median = [](std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  std::vector<double> values;
+  for (const StepDuration& one : durations) values.push_back(static_cast<double>(one.ns));
+  const double usual = median(values);
+  for (double& value : values) value = std::fabs(value - usual);
+  return usual > 0 ? median(values) / usual : 0;
+}
+
+// A host that comes late by a few milliseconds is early by as much in the next step, or was in the one before: the
+// GPU did not feel it. Takes such delays out, which would seem to be slow steps.
+std::vector<StepDuration> WithoutDelays(std::span<const StepDuration> host) {
+  std::vector<uint64_t> values;
+  for (const StepDuration& one : host) values.push_back(one.ns);
+  if (values.empty()) return {};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  const auto early_by = [&](const StepDuration& neighbour, uint64_t step) {
+    return neighbour.step == step && neighbour.ns < *middle ? *middle - neighbour.ns : 0;
+  };
+  std::vector<StepDuration> without(host.begin(), host.end());
+  for (size_t i = 0; i < host.size(); ++i) {
+    uint64_t early = 0;
+    if (i > 0) early = early_by(host[i - 1], host[i].step - 1);
+    if (i + 1 < host.size()) early = std::max(early, early_by(host[i + 1], host[i].step + 1));
+    if (host[i].ns > *middle) without[i].ns -= std::min(early, host[i].ns - *middle);
+  }
+  return without;
+}
+
+// What the GPU's times show, and, where the host's durations scatter no more than these, which of all steps were slow
+// or of another kind: then the host is in step with the GPU. Else its rhythm is its own.
+DurationFindings ExamineMeasured(const RunState& of, const SampledSteps& sampled, const State& state) {
+  constexpr double kInStep = 2, kLeastScatter = 0.01;
+  const std::vector<StepDuration> gpu = GpuTimesOf(sampled, of, state);
+  const uint64_t distance = DistanceOf(sampled);
+  DurationFindings found = ExamineDurations(gpu, 0, distance);
+  found.slow = found.slow_extra_ns = found.of_kinds = found.rarer_kind = 0;
+  const std::vector<StepDuration> host = CalmDurations(of, sampled);
+  if (gpu.empty() || ScatterOf(host) > kInStep * std::max(ScatterOf(gpu), kLeastScatter)) return found;
+  const DurationFindings of_host = ExamineDurations(host, 0, distance),
+                         slow = ExamineDurations(WithoutDelays(host), 0, /*distance=*/0);
+  found.slow = slow.slow;
+  found.slow_extra_ns = slow.slow_extra_ns;
+  found.of_kinds = of_host.of_kinds;
+  found.rarer_kind = of_host.rarer_kind;
+  return found;
+}
+
+void AddFindings(const DurationFindings& found, StepSums* steps) {
+  wire::SaturatingAdd(&steps->drifting, found.drifting ? 1 : 0);
+  wire::SaturatingAdd(&steps->two_speeds, found.two_speeds ? 1 : 0);
+  wire::SaturatingAdd(&steps->slow, found.slow);
+  wire::SaturatingAdd(&steps->slow_extra_ns, found.slow_extra_ns);
+  wire::SaturatingAdd(&steps->of_kinds, found.of_kinds);
+  wire::SaturatingAdd(&steps->rarer_kind, found.rarer_kind);
+}
+
 // What was sampled before the training is not of the training's steps.
 void DropUntrained(uint64_t steps, SeriesState* series) {
   series->steps.erase(series->steps.begin(), series->steps.lower_bound(steps));
@@ -162,9 +234,7 @@ void FinishSamples(State* state) {
     StepSums& steps = of.run.steps;
     if (of.run.key.source == SourceKind::kMeasured) {
       if (of.merged) continue;
-      const DurationFindings found = ExamineDurations(GpuTimesOf(sampled, of, *state), 0, DistanceOf(sampled));
-      wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
-      wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);
+      AddFindings(ExamineMeasured(of, sampled, *state), &steps);
       continue;
     }
     uint64_t first = sampled.empty() ? 0 : UINT64_MAX;
@@ -173,12 +243,7 @@ void FinishSamples(State* state) {
     const std::vector<StepDuration> durations = DurationsOf(of.steps);
     if (!durations.empty() && durations.front().step > of.untrained_steps) first = 0;
     const DurationFindings found = ExamineDurations(Undisturbed(durations, sampled), first, DistanceOf(sampled));
-    wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
-    wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);
-    wire::SaturatingAdd(&steps.slow, found.slow);
-    wire::SaturatingAdd(&steps.slow_extra_ns, found.slow_extra_ns);
-    wire::SaturatingAdd(&steps.of_kinds, found.of_kinds);
-    wire::SaturatingAdd(&steps.rarer_kind, found.rarer_kind);
+    AddFindings(found, &steps);
   }
 }
 

@@ -81,6 +81,7 @@ struct RunState {
   std::map<uint32_t, SeriesState> series;    // by metric
   std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
   std::vector<HostStep> steps;               // the first kMaxStepDurations that were measured
+  std::vector<size_t> undisturbed;           // their places (StepClock), of a measured run
   trace::MemoryPeak memory_peak;             // the highest; its layers have no names yet
 };
 

@@ -1,5 +1,5 @@
 // How long the steps of a process take, and by whose clock.
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "cli/trace/apply/records.h"
@@ -28,7 +28,7 @@ void AddMeasured(const State& state, RunState* of, StepTimes* times) {
   const auto& kept = of->run.kept.gpu_step;
   const std::vector<trace::GpuStep> gpu_steps(kept.begin(), kept.end());
   const size_t period = StepsOfIteration(of->step_kinds);
-  const StepClock clock = ReadStepClock(of->steps, gpu_steps, TimedSteps(*of, state), period);
+  StepClock clock = ReadStepClock(of->steps, gpu_steps, TimedSteps(*of, state), period);
   for (const size_t place : clock.undisturbed) {
     const wire::StepTime& time = of->steps[place].time;
     times->wall_ns.Add(time.wall_ns);
@@ -43,6 +43,7 @@ void AddMeasured(const State& state, RunState* of, StepTimes* times) {
     if (one.period_ns > 0) times->period_ns.Add(one.period_ns);
     if (one.busy_ns > 0) times->gpu_busy_ns.Add(one.busy_ns);
   }
+  of->undisturbed = std::move(clock.undisturbed);
   if (clock.usual_ns > 0) times->usual_ns.Add(clock.usual_ns);
   if (clock.busy_ns > 0) times->usual_busy_ns.Add(clock.busy_ns);
   wire::SaturatingAdd(&times->by_gpu_clock, clock.by_gpu ? 1 : 0);
