@@ -207,7 +207,7 @@ VerbHelp ReportHelp() {
         "by the clock the longer of GPU and host"},
        kCalibrationOption,
        {"launch-floor", 0, "US",
-        "of estimates, where no --host-us is given: the host launches a kernel every US microseconds\n"
+        "of estimates without --host-us: the host launches a kernel every US microseconds\n"
         "(default 10); what the GPU waits for is bound by launching"},
        {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"}},
       kFiles};

@@ -25,8 +25,11 @@ void SetUsualStep(const StepTimes& times, StepWaits* waits) {
   waits->wall = {.mean_ns = step_ns, .p50_ns = wall.Quantile(0.5), .p95_ns = wall.Quantile(0.95)};
   StepPart& data = waits->data_wait;
   if (data.mean_ns) data.mean_ns = std::min(*data.mean_ns, step_ns);
-  waits->launch_gaps = waits->own = {};
-  if (times.usual_busy_ns.n == 0) return;
+  const StepPart own = std::exchange(waits->own, {});
+  if (times.usual_busy_ns.n == 0) {
+    waits->launch_gaps = {};
+    return;
+  }
   waits->gpu_busy.mean_ns = std::min(times.usual_busy_ns.mean(), step_ns);
   const double idle_ns = step_ns - *waits->gpu_busy.mean_ns;
   waits->data_idle.mean_ns = std::min(idle_ns, data.mean_ns.value_or(0));
@@ -40,6 +43,7 @@ void SetUsualStep(const StepTimes& times, StepWaits* waits) {
     return;
   }
   waits->gpu_wait.mean_ns = waited_ns;
+  waits->own = own;
   waits->own.mean_ns = step_ns - *data.mean_ns - waited_ns;
 }
 

@@ -29,15 +29,15 @@ void AddMeasured(const State& state, RunState* of, StepTimes* times) {
   const std::vector<trace::GpuStep> gpu_steps(kept.begin(), kept.end());
   const size_t period = StepsOfIteration(of->step_kinds);
   StepClock clock = ReadStepClock(of->steps, gpu_steps, TimedSteps(*of, state), period);
+  std::vector<bool> added(of->steps.size());
   for (const size_t place : clock.undisturbed) {
-    const wire::StepTime& time = of->steps[place].time;
-    times->wall_ns.Add(time.wall_ns);
-    if (time.data_wait_ns) times->data_wait_ns.Add(*time.data_wait_ns);
-    if (time.gpu_wait_ns) times->gpu_wait_ns.Add(*time.gpu_wait_ns);
+    times->Add(of->steps[place].time);
+    added[place] = true;
   }
   // Steps that were timed may be disturbed by the host's clock, and are right by the GPU's.
-  for (const HostStep& one : of->steps) {
-    if (one.time.gpu_busy_ns && !one.armed) times->gpu_busy_ns.Add(*one.time.gpu_busy_ns);
+  for (size_t i = 0; i < of->steps.size(); ++i) {
+    const HostStep& one = of->steps[i];
+    if (!added[i] && !one.armed && one.time.gpu_busy_ns) times->gpu_busy_ns.Add(*one.time.gpu_busy_ns);
   }
   for (const trace::GpuStep& one : gpu_steps) {
     if (one.period_ns > 0) times->period_ns.Add(one.period_ns);
