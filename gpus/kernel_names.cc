@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -21,17 +22,6 @@ constexpr std::string_view kTensorCores[] = {"tensorop", "s884",   "s1688", "s16
 // xmma is also the name of cuDNN's and cuBLAS's kernel family, whose FP32 members run on the CUDA cores.
 constexpr std::string_view kCudaCores[] = {"simt", "ffma", "sgemm", "scudnn", "f32f32_f32f32"};
 
-// Kernels of cuDNN, cuBLAS and CUTLASS around a product, whose names have its words: what prepares its workspace,
-// adds up the parts of a split sum, or turns a layout into another (of runs on an H100 and an H200).
-constexpr std::string_view kAroundProducts[] = {"init_device_workspace",
-                                                "execute_split_k_kernel",
-                                                "splitKreduce",
-                                                "ReduceSplitK",
-                                                "nchwToNhwc",
-                                                "nhwcToNchw",
-                                                "AddPadding",
-                                                "scalePackedTensor"};
-
 // As C++, cuDNN, cuBLAS, CUTLASS and the instructions of tensor cores spell them.
 constexpr std::string_view kHalfTypes[] = {
     "half",   "Half", "f16",   "fp16",   "float16", "bf16",   "BF16",  "Float16", "fp8",  "e4m3",    "e5m2",
@@ -39,8 +29,79 @@ constexpr std::string_view kHalfTypes[] = {
 constexpr std::string_view kFullTypes[] = {"float", "double", "f32", "sgemm", "dgemm", "scudnn", "ffma"};
 
 // Only these kernels have their type in their names; templates of elementwise kernels name types of operands, too.
-constexpr std::string_view kProducts[] = {"gemm",  "gemv",  "cutlass",  "xmma",   "cudnn_", "wgrad",
-                                          "dgrad", "fprop", "winograd", "scudnn", "hcudnn", "implicit_convolve"};
+constexpr std::string_view kProducts[] = {"gemm",  "gemv",     "cutlass", "xmma",   "cudnn_", "wgrad",
+                                          "dgrad", "fprop",    "scudnn",  "hcudnn", "nvjet",  "implicit_convolve",
+                                          "cijk_", "winograd", "igemm"};
+// They multiply, and the name has no type of theirs.
+constexpr std::string_view kOtherProducts[] = {"flash_",          "fmha",      "sdpa",        "attention",
+                                               "_grouped_direct", "depthwise", "conv2d_c1_k1"};
+// What libraries run before and behind products, by names as in recordings of cuDNN 7 to 9 and cuBLAS 10 to 13: other
+// layouts (nchwToNhwcKernel, flip_filter, im2col), transforms of Winograd's and of Fourier's algorithm, sums of
+// parts (splitKreduce_kernel), and preparations (init_device_workspace_kernel<xmma…>, computeOffsetsKernel).
+constexpr std::string_view kHelpers[] = {"nchwtonhwc",
+                                         "nhwctonchw",
+                                         "addpadding",
+                                         "flip_filter",
+                                         "im2col",
+                                         "col2im",
+                                         "fft1d_",
+                                         "fft2d_",
+                                         "fft3d_",
+                                         "winograd_nonfused",
+                                         "splitkreduce",
+                                         "generatewinograd",
+                                         "init_device_workspace",
+                                         "computeoffsets",
+                                         "computeboffsets",
+                                         "scalepackedtensor",
+                                         "kern_precompute",
+                                         "convert_dq",
+                                         "dot_do_o",
+                                         "converttensor",
+                                         "batched_transpose"};
+
+// cuBLAS's kernels since CUDA 12.8, "nvjet_sm90_tst_192x128_64x5_…": after the architecture a letter each for what is
+// read, added up in and written, h FP16, t BF16, s FP32, q FP8, d FP64. What is read is multiplied; TF32 is what
+// reads FP32 and says so.
+std::optional<Precision> PrecisionOfNvjet(std::string_view lower) {
+  constexpr std::string_view kName = "nvjet_";
+  std::string_view code = lower.substr(lower.find(kName) + kName.size());
+  if (code.starts_with("sm")) code.remove_prefix(std::min(code.find('_'), code.size() - 1) + 1);
+  const std::string_view types = code.substr(0, code.find('_'));
+  if (types.size() < 3 || types.find_first_not_of("abcdefghijklmnopqrstuvwxyz") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  switch (types.front()) {
+    case 'h':
+      return Precision::kFp16Tensor;
+    case 't':
+      return Precision::kBf16Tensor;
+    case 'q':
+      return Precision::kFp8Tensor;
+    case 'd':
+      return Precision::kFp64Tensor;
+    case 's':
+      if (code.starts_with("sss_tf32")) return Precision::kTf32Tensor;
+      break;
+    default:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string Lower(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+// As HasAny, whatever the capitals of `name` are; `words` have none.
+bool HasAnyOfAnyCase(std::string_view name, std::span<const std::string_view> words) noexcept {
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return std::search(name.begin(), name.end(), word.begin(), word.end(), same) != name.end();
+  });
+}
 
 }  // namespace
 
@@ -53,7 +114,37 @@ bool IsCommunicationKernel(std::string_view name) noexcept {
 }
 
 bool NamesTensorCores(std::string_view name) noexcept {
-  return HasAny(name, kTensorCores) && !HasAny(name, kCudaCores) && !HasAny(name, kAroundProducts);
+  // What prepares a product has the product's name in its own: init_device_workspace_kernel<xmma…>.
+  return HasAny(name, kTensorCores) && !HasAny(name, kCudaCores) && !HasAnyOfAnyCase(name, kHelpers);
+}
+
+KernelRole RoleOfKernel(std::string_view name) {
+  if (HasAnyOfAnyCase(name, kHelpers)) return KernelRole::kHelps;
+  return HasAnyOfAnyCase(name, kProducts) || HasAnyOfAnyCase(name, kOtherProducts) ? KernelRole::kMultiplies
+                                                                                   : KernelRole::kUnknown;
+}
+
+GradientOf GradientOfKernel(std::string_view name) {
+  constexpr std::string_view kWeight[] = {"wgrad", "bwdweight", "backward_weight", "wrw"};
+  constexpr std::string_view kInput[] = {"dgrad", "bwddata", "backward_data"};
+  if (HasAnyOfAnyCase(name, kWeight)) return GradientOf::kWeight;
+  return HasAnyOfAnyCase(name, kInput) ? GradientOf::kInput : GradientOf::kUnknown;
+}
+
+std::optional<ConvolutionTiles> TilesOfKernel(std::string_view name) {
+  using enum ConvolutionTiles::Algorithm;
+  constexpr std::string_view kWinogradWord[] = {"winograd"};
+  if (name.find("fft2d_") != std::string_view::npos) {
+    return ConvolutionTiles{kFourier, name.find("16x16") != std::string_view::npos ? 16 : 32};
+  }
+  if (!HasAnyOfAnyCase(name, kWinogradWord)) return std::nullopt;
+  const bool large =
+      name.find("4x4") != std::string_view::npos && name.find("winograd_nonfused") != std::string_view::npos;
+  return ConvolutionTiles{kWinograd, large ? 4 : 2};
+}
+
+bool MultipliesComplex(std::string_view name) {
+  return name.find("_cf32cf32_") != std::string_view::npos || name.find("cgemm") != std::string_view::npos;
 }
 
 std::optional<bool> NamesHalfPrecision(std::string_view name) noexcept {
@@ -63,9 +154,9 @@ std::optional<bool> NamesHalfPrecision(std::string_view name) noexcept {
 }
 
 std::optional<Precision> PrecisionOfKernel(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string lower = Lower(name);
   if (!HasAny(lower, kProducts)) return std::nullopt;
+  if (lower.find("nvjet_") != std::string::npos) return PrecisionOfNvjet(lower);
   // The first that is found counts. "s1688" without a half type is the TF32 instruction of Ampere (PTX ISA,
   // mma.m16n8k8), "s884" and "h884" are Volta's of FP16, "d884" is that of FP64. "scudnn", "sgemm" and FFMA compute
   // on the CUDA cores.

@@ -20,11 +20,64 @@ TEST(KernelNamesTest, NamesTellTheUnit) {
       {"sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw", Precision::kTf32Tensor},
       {"ampere_sgemm_128x64_nn", Precision::kFp32},
       {"void gemmSN_TN_kernel<float, 128, 16, 2, 4, 8, 9, false>", Precision::kFp32},
+      // What is read decides, by public listings of kernels whose operands are known.
+      {"nvjet_sm90_hsh_128x256_64x4_2x1_v_ssched_bz_coopA_TNN", Precision::kFp16Tensor},
+      {"nvjet_hss_64x8_64x16_4x1_v_bz_TNN", Precision::kFp16Tensor},
+      {"nvjet_sm90_tst_192x128_64x5_1x2_h_bz_coopB_TNT", Precision::kBf16Tensor},
+      {"nvjet_tss_128x64_64x8_1x2_h_bz_TNT", Precision::kBf16Tensor},
+      {"nvjet_sm100_qqtst_128x128_128x5_2x1_2cta_h_bz_TNT", Precision::kFp8Tensor},
+      {"nvjet_qqhsh_128x128_128x5_2x1_h_bz_TNT", Precision::kFp8Tensor},
+      {"nvjet_sm90_sss_tf32_128x128_32x4_h_bz_TNT", Precision::kTf32Tensor},
   };
   for (const auto& [name, precision] : kernels) EXPECT_EQ(PrecisionOfKernel(name), precision) << name;
   EXPECT_EQ(PrecisionOfKernel("void at::native::vectorized_elementwise_kernel<4, at::native::BFloat16…>"),
             std::nullopt);
-  EXPECT_EQ(PrecisionOfKernel("nvjet_tst_128x64_64x8_1x2_h_bz_TNT"), std::nullopt);
+  for (const char* name :
+       {"nvjet_", "nvjet_sm90", "nvjet_sm90_", "nvjet_sm90_xyz_128x64", "nvjet_t", "nvjet_sss_128x64"})
+    EXPECT_EQ(PrecisionOfKernel(name), std::nullopt) << name;
+}
+
+// Kernels of operators with several, from recordings of cuDNN and cuBLAS.
+TEST(KernelNamesTest, OnlySomeKernelsOfAnOperatorMultiply) {
+  for (const char* name :
+       {"nvjet_sm90_hsh_64x128_64x8_2x1_v_bz_splitK_NTN", "volta_sgemm_64x64_tn",
+        "sm90_xmma_wgrad_indexed_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64",
+        "void wgrad_alg0_engine<float, 128, 5, 5, 3, 3, 3, false, 512>(int, int, int, float const*)",
+        "void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>(int, int, int, float const*)",
+        "void cudnn::winograd::maxwell_scudnn_winograd_128x128_ldg1_ldg4_tile148n_nt",
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 64>>",
+        "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)"}) {
+    EXPECT_EQ(RoleOfKernel(name), KernelRole::kMultiplies) << name;
+  }
+  for (const char* name :
+       {"void cublasLt::splitKreduce_kernel<32, 16, int, float, __half, float, __half, false, float>",
+        "void cudnn::winograd_nonfused::winogradWgradDelta4x4<float, float>(…)",
+        "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true>(…)",
+        "void nhwcAddPaddingKernel<__half, __half, float, true, (cudnnKernelDataType_t)0>(…)",
+        "void fft2d_r2c_32x32<float, false, 0u, false>(…)", "void flip_filter<float, float>(…)",
+        "void cask_plugin__5x_cudnn::xmma__5x_cudnn::init_device_workspace_kernel<xmma__5x_cudnn::implicit_gemm>",
+        "void pytorch_flash::flash_bwd_dot_do_o_kernel<true, Flash_bwd_kernel_traits<64>>"}) {
+    EXPECT_EQ(RoleOfKernel(name), KernelRole::kHelps) << name;
+    EXPECT_FALSE(NamesTensorCores(name)) << name;
+  }
+  EXPECT_EQ(RoleOfKernel("void at::native::reduce_kernel<512, 1>(…)"), KernelRole::kUnknown);
+  EXPECT_EQ(GradientOfKernel("sm80_xmma_wgrad_implicit_gemm_indexed_f32f32_f32f32_f32"), GradientOf::kWeight);
+  EXPECT_EQ(GradientOfKernel("void cudnn::detail::dgrad_engine<float, 512>"), GradientOf::kInput);
+  EXPECT_EQ(GradientOfKernel("nvjet_sm90_hsh_64x128_64x8"), GradientOf::kUnknown);
+}
+
+TEST(KernelNamesTest, TilesOfConvolutions) {
+  using enum ConvolutionTiles::Algorithm;
+  const auto tiles = TilesOfKernel("void cudnn::winograd_nonfused::winogradWgradData4x4<float, float>(…)");
+  ASSERT_TRUE(tiles);
+  EXPECT_EQ(tiles->algorithm, kWinograd);
+  EXPECT_EQ(tiles->size, 4);
+  EXPECT_EQ(TilesOfKernel("maxwell_scudnn_winograd_128x128_ldg1_ldg4_tile148n_nt")->size, 2);
+  EXPECT_EQ(TilesOfKernel("void fft2d_r2c_32x32<float, false, 0u, false>(…)")->algorithm, kFourier);
+  EXPECT_EQ(TilesOfKernel("void fft2d_c2r_16x16<float, false>(…)")->size, 16);
+  EXPECT_FALSE(TilesOfKernel("volta_scudnn_128x64_relu_medium_nn_v1"));
+  EXPECT_TRUE(MultipliesComplex("sm80_xmma_gemm_cf32cf32_f32f32_cf32_nt_n_tilesize64x64x8"));
+  EXPECT_FALSE(MultipliesComplex("sm80_xmma_gemm_f32f32_f32f32_f32_nt_n_tilesize64x64x8"));
 }
 
 TEST(KernelNamesTest, TensorCores) {

@@ -27,8 +27,8 @@
 #include "cli/cmd/streams.h"
 #include "cli/cmd/subprocess.h"
 #include "cli/cmd/user_calibration.h"
+#include "cli/model/match_gpu.h"
 #include "cli/model/probes.h"
-#include "cli/report/machine.h"
 
 namespace rfinject::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
 #include "cli/cmd/text_file.h"
-#include "cli/report/machine.h"
+#include "cli/model/match_gpu.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {

@@ -88,7 +88,8 @@ class Recordings(unittest.TestCase):
     def test_what_has_no_layers_and_no_times_is_not_said_to_have(self):
         report = self.cli("report", RESNET).stdout
         self.assertIn("No launch has a layer; ", report)
-        self.assertIn("98 % of GPU time has FLOP and bytes", report.replace("\n  ", " "))
+        # What brings operands into another layout moves bytes that no shapes tell: 5 % of this file's time.
+        self.assertIn("93 % of GPU time has FLOP and bytes", report.replace("\n  ", " "))
         counters = DATA / "a100_alexnet_counters.json.gz"
         report = self.cli("report", counters).stdout
         self.assertNotIn("0 ns", report)

@@ -19,7 +19,7 @@ FUNCTION_LINES = 80
 CLASS_LINES = 300
 CLASS_MEMBERS = 25
 # Classes that are larger, and by how much; none may grow.
-STILL_LARGE = {"cli/import/ncu/ncu_csv.cc: NcuImporter": 317, "cli/import/nsys/nsys_sqlite.cc: NsysImporter": 508,
+STILL_LARGE = {"cli/import/ncu/ncu_csv.cc: NcuImporter": 317, "cli/import/nsys/nsys_sqlite.cc: NsysImporter": 417,
                "cli/trace/encode.cc: ProfileWriter": 331, "cli/import/torch/recording.cc: Handler": 34}
 # Data: what is read row by row.
 TABLES = {"operators/op_table.cc"}

@@ -50,6 +50,10 @@ inline constexpr std::string_view kMetricTime = "rf.time";                      
 inline constexpr std::string_view kMetricModelFlop = "rf.model_flop";              // FLOP, 2 per multiply-add
 inline constexpr std::string_view kMetricDramBytes = "rf.dram_bytes";              // byte, read + write
 inline constexpr std::string_view kMetricCompulsoryBytes = "rf.compulsory_bytes";  // byte, each operand once
+// Of a recording: how much of its operator's call a launch does, in parts of kWholeCall. An operator of several
+// kernels has its work divided among them, and the parts of one call add up to a whole.
+inline constexpr std::string_view kMetricCallPart = "rf.call_part";
+inline constexpr uint64_t kWholeCall = uint64_t{1} << 20;
 // Executed FLOP by precision and path, "rf.flop.<kPrecisionNames>".
 inline constexpr std::array<std::string_view, kPrecisionCount> kMetricFlop = {
     "rf.flop.fp64",    "rf.flop.fp32",   "rf.flop.fp16",    "rf.flop.tf32_tc", "rf.flop.fp16_tc",

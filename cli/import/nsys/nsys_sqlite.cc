@@ -19,12 +19,12 @@
 #include "absl/strings/str_format.h"
 #include "cli/import/nsys/activity.h"
 #include "cli/import/nsys/nvtx_operators.h"
+#include "cli/import/nsys/step_times.h"
 #include "cli/import/nsys/untrusted_database.h"
 #include "cli/import/nvtx_ranges.h"
 #include "cli/import/run_builder.h"
-#include "cli/import/timed_steps.h"
 #include "cli/import/torch/add_work.h"
-#include "gpus/gpus.h"
+#include "cli/model/match_gpu.h"
 #include "gpus/kernel_names.h"
 
 namespace rfinject::cli {
@@ -33,9 +33,6 @@ namespace {
 uint32_t Unsigned(sqlite3_stmt* statement, int column) {
   return static_cast<uint32_t>(std::clamp<int64_t>(sqlite3_column_int64(statement, column), 0, UINT32_MAX));
 }
-
-// A globalTid is its process's number times this, and the thread's own number.
-constexpr int64_t kThreads = 16777216;
 
 class NsysImporter {
  public:
@@ -76,7 +73,7 @@ class NsysImporter {
     if (!status.ok()) return status;
     if (builder_.result.kernels == 0) return Fail("the export has no kernels");
     idle_ = activity_.IdleText(&database_);
-    TimeSteps();
+    if (steps_ > 0) AddNsysSteps(step_thread_, &database_, &builder_.run);
     AddFacts();
     if (!database_.status().ok()) return Failure();
     return builder_.Finish();
@@ -93,8 +90,8 @@ class NsysImporter {
       if (database_.Row(gpu)) device_.name = ColumnText(gpu, 0);
     }
     if (!options_.gpu.empty()) device_.name = options_.gpu;
-    gpu_ = FindGpu(device_.name);
-    if (gpu_ != nullptr) device_.chip = gpu_->chip;
+    gpu_.chip = gpu_.board = MatchGpu(device_.name);
+    if (gpu_.chip != nullptr) device_.chip = gpu_.chip->chip;
   }
 
   absl::Status ReadTables(const std::set<std::string>& columns, const std::string& name) {
@@ -126,30 +123,11 @@ class NsysImporter {
     const bool processes = database_.ColumnsOf(table).contains("globalPid");
     return absl::StrCat(
         "LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId ",
-        processes ? absl::StrCat("AND r.globalTid / ", kThreads, " = k.globalPid / ", kThreads, " ") : "");
+        processes ? absl::StrCat("AND r.globalTid / ", kThreadsOfProcess, " = k.globalPid / ", kThreadsOfProcess, " ")
+                  : "");
   }
   std::string CallerOrder(const std::string& table) {
     return HasCaller(table) ? " ORDER BY r.globalTid, r.start" : "";
-  }
-
-  // The ranges that have an end, in the order that NvtxStack wants.
-  std::function<bool(NvtxRange*)> Ranges() {
-    const bool ids = database_.ColumnsOf("NVTX_EVENTS").contains("textId");
-    const auto statement = std::make_shared<Statement>(database_.Prepare(
-        // Longer names are cut, because a name is kept for each place that a range is in.
-        absl::StrCat("SELECT n.globalTid, n.start, n.end, substr(", ids ? "COALESCE(n.text, s.value)" : "n.text",
-                     ", 1, 4096) FROM NVTX_EVENTS n ", ids ? "LEFT JOIN StringIds s ON s.id = n.textId " : "",
-                     // 59: NvtxPushPopRange, which nest; others begin on one thread and may end on another.
-                     "WHERE n.eventType = 59 AND n.end IS NOT NULL ORDER BY n.globalTid, n.start, n.end DESC")));
-    return [this, statement](NvtxRange* range) {
-      if (!database_.Row(*statement)) return false;
-      sqlite3_stmt* row = statement->get();
-      *range = {.thread = sqlite3_column_int64(row, 0),
-                .start = sqlite3_column_int64(row, 1),
-                .end = sqlite3_column_int64(row, 2),
-                .name = ColumnText(*statement, 3)};
-      return true;
-    };
   }
 
   // Whether launches can be found in ranges, and how many steps these mark: those of the thread that has most.
@@ -165,7 +143,7 @@ class NsysImporter {
     std::map<int64_t, uint64_t> steps;  // by thread
     int64_t thread = 0, end = 0;        // of the step that was last
     bool has_shapes = false;
-    const auto next = Ranges();
+    const auto next = PushPopRanges(&database_);
     for (NvtxRange range; next(&range);) {
       has_shapes = has_shapes || !ParseNvtxOperator(range.name).sizes.empty();
       if (!IsStepName(range.name) || (range.thread == thread && range.start < end)) continue;
@@ -182,7 +160,7 @@ class NsysImporter {
   void FindOperators() {
     operators_.emplace();
     int64_t thread = 0, end = INT64_MIN;  // of the step
-    const auto next = Ranges();
+    const auto next = PushPopRanges(&database_);
     for (NvtxRange range; next(&range) && !operators_->full();) {
       const bool step = IsStepName(range.name);
       if (step) {
@@ -195,99 +173,6 @@ class NsysImporter {
       operators_->Add(range, inside && !step && PhaseOfRange(name) == Phase::kOther);
     }
     operators_->Finish();
-  }
-
-  // --- How long the steps of that thread took by the clock, and what took the time. As in our own traces a step goes
-  // from the end of the one before to its own end, so that loading its batch is part of it; the first one is its
-  // range.
-
-  // The rows of a query whose first two columns are a start and an end.
-  cli::Intervals IntervalsOfQuery(const std::string& sql) {
-    const auto statement = std::make_shared<Statement>(database_.Prepare(sql));
-    return [this, statement](Interval* one) {
-      if (!database_.Row(*statement)) return false;
-      *one = {sqlite3_column_int64(statement->get(), 0), sqlite3_column_int64(statement->get(), 1)};
-      return true;
-    };
-  }
-
-  // The ranges of the steps' thread that `wanted` names, the outer one of two.
-  std::function<bool(Interval*)> RangesOfSteps(const std::function<bool(const std::string&)>& wanted) {
-    return [this, wanted, next = Ranges(), end = INT64_MIN](Interval* one) mutable {
-      for (NvtxRange range; next(&range);) {
-        if (range.thread != step_thread_ || range.start < end || !wanted(range.name)) continue;
-        end = range.end;
-        *one = {range.start, range.end};
-        return true;
-      }
-      return false;
-    };
-  }
-
-  // When the file's clock was 0; 0 where the export does not say it.
-  int64_t SessionStartUnixNs() {
-    if (!database_.ColumnsOf("TARGET_INFO_SESSION_START_TIME").contains("utcEpochNs")) return 0;
-    const Statement start =
-        database_.Prepare("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME ORDER BY 1 LIMIT 1");
-    return database_.Row(start) ? sqlite3_column_int64(start.get(), 0) : 0;
-  }
-
-  // What asks for the intervals in which something ran on the GPU, of the process that has the steps.
-  std::string ActivityOfSteps(bool with_communication) {
-    std::string sql;
-    for (const char* table :
-         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-      const std::set<std::string> columns = database_.ColumnsOf(table);
-      if (!columns.contains("start") || !columns.contains("end")) continue;
-      absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT start, end FROM ", table, " WHERE ");
-      const bool processes = columns.contains("globalPid");
-      absl::StrAppend(&sql, processes ? absl::StrCat("globalPid / ", kThreads, " = ", step_thread_ / kThreads) : "1");
-      for (const char* name : {"demangledName", "shortName"}) {
-        if (with_communication || !columns.contains(name)) continue;
-        absl::StrAppend(&sql, " AND COALESCE(", name,
-                        ", -1) NOT IN (SELECT id FROM StringIds WHERE is_communication_kernel(value))");
-        break;
-      }
-    }
-    return sql + " ORDER BY 1, 2";
-  }
-
-  void TimeSteps() {
-    if (steps_ == 0) return;
-    std::vector<TimedStep> steps;
-    const auto ranges = RangesOfSteps([](const std::string& name) { return IsStepName(name); });
-    for (Interval one; steps.size() < kMostTimedSteps && ranges(&one);) {
-      if (!steps.empty()) one.start = steps.back().at.end;
-      steps.push_back({.at = one});
-    }
-    const std::string sql = ActivityOfSteps(true);
-    AddOverlap(IntervalsOfQuery(sql), &TimedStep::busy_ns, &steps);
-    const bool communicates =
-        std::any_of(builder_.run.launches.begin(), builder_.run.launches.end(),
-                    [](const auto& launch) { return launch.first.phase == Phase::kCommunication; });
-    if (communicates) AddOverlap(IntervalsOfQuery(ActivityOfSteps(false)), &TimedStep::working_ns, &steps);
-    // torch.autograd.profiler.emit_nvtx makes a range of each scope that torch opens.
-    bool has_data = false;
-    const auto is_data = [&has_data](const std::string& name) {
-      const bool data = IsLoaderName(name);
-      has_data = has_data || data;
-      return data;
-    };
-    AddOverlap(RangesOfSteps(is_data), &TimedStep::data_ns, &steps);
-    AddOverlap(Merged(IntervalsOfQuery(sql), RangesOfSteps(is_data)), &TimedStep::busy_or_data_ns, &steps);
-    const std::set<std::string> calls = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_RUNTIME");
-    const bool has_calls = calls.contains("end") && calls.contains("nameId");
-    if (has_calls) {
-      AddOverlap(IntervalsOfQuery(
-                     absl::StrCat("SELECT r.start, r.end FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON "
-                                  "s.id = r.nameId WHERE r.globalTid = ",
-                                  step_thread_,
-                                  " AND (s.value GLOB 'cu*Synchronize*' OR s.value GLOB 'cudaMemcpy_v*' OR "
-                                  "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
-                 &TimedStep::gpu_wait_ns, &steps);
-    }
-    AddStepTimes(steps, {.data = has_data, .calls = has_calls, .communication = communicates}, SessionStartUnixNs(),
-                 0, &builder_.run);
   }
 
   // --- Launches. What makes a key is numbers, but for the name and the place, which are looked up once each.
@@ -334,8 +219,11 @@ class NsysImporter {
     Statement names;
     std::optional<NvtxStack> ranges;
     Known known;
-    std::vector<Launch> of_operator;  // the launches of `op`, which come one behind the other
-    uint32_t op = kNoSpan, worked = kNoSpan;
+    // The launches of each operator below the outermost one, `root`, which come one behind the other.
+    std::map<uint32_t, std::vector<Launch>> of_operators;
+    size_t held = 0;            // of them
+    std::set<uint32_t> worked;  // operators below `root` whose work was added
+    uint32_t root = kNoSpan;
   };
 
   // Adds a launch of its key; nothing where no further key fits.
@@ -367,28 +255,42 @@ class NsysImporter {
     return stats;
   }
 
-  // Adds the launches of one operator, whose longest kernel has its work and says what type its operands are.
-  bool AddOperator(Reading* reading) {
-    std::vector<Launch>& launches = reading->of_operator;
-    if (launches.empty()) return true;
-    const auto longest = std::max_element(launches.begin(), launches.end(),
-                                          [](const Launch& a, const Launch& b) { return a.ns < b.ns; });
-    const DType type = OperandsOfKernel(NameOf(reading->names, longest->key.name));
-    const OperatorWork& work = operators_->WorkOf(reading->op, type);
-    for (Launch& launch : launches) {
+  // Adds the launches of one call of an operator, whose work its kernels share. The longest that multiplies, else the
+  // longest, says what type its operands are.
+  bool AddCall(uint32_t op, std::vector<Launch>* launches, Reading* reading) {
+    std::vector<std::string> names;
+    for (const Launch& launch : *launches) names.push_back(NameOf(reading->names, launch.key.name));
+    std::vector<KernelOfCall> kernels;
+    for (size_t i = 0; i < names.size(); ++i) kernels.push_back({names[i], (*launches)[i].ns});
+    const auto rank = [](const KernelOfCall& kernel) {
+      return std::pair(RoleOfKernel(kernel.name) == KernelRole::kMultiplies, kernel.ns);
+    };
+    const auto main = std::ranges::max_element(kernels, {}, rank);
+    const OperatorWork& work = operators_->WorkOf(op, OperandsOfKernel(main->name));
+    std::vector<WorkPart> parts = PartsOf(work, kernels);
+    if (!reading->worked.insert(op).second) parts.assign(parts.size(), WorkPart(WorkRange{0, 0, 1}));
+    for (size_t i = 0; i < launches->size(); ++i) {
+      Launch& launch = (*launches)[i];
       launch.key.work = &work;
       LaunchStats* stats = Add(launch, reading);
       if (stats == nullptr) return false;
-      const std::string kernel = NameOf(reading->names, launch.key.name);
-      if (IsCommunicationKernel(kernel)) continue;
+      if (IsCommunicationKernel(names[i])) continue;
       if (!work.lacks.empty()) {
         lacking_.Add(work, launch.ns);
         continue;
       }
-      AddWork(work, &launch == &*longest && reading->worked != reading->op, kernel, gpu_, stats);
+      AddWork(work, parts[i], kernels[i], gpu_, stats);
     }
-    reading->worked = reading->op;
-    launches.clear();
+    return true;
+  }
+
+  // The same of all that are held.
+  bool AddHeld(Reading* reading) {
+    for (auto& [op, launches] : reading->of_operators) {
+      if (!AddCall(op, &launches, reading)) return false;
+    }
+    reading->of_operators.clear();
+    reading->held = 0;
     return true;
   }
 
@@ -409,13 +311,16 @@ class NsysImporter {
     }
     launch.key.place = NumberOf(place);
     // More kernels than any operator has, of a file that is made to have as many in one.
-    constexpr size_t kMostOfOneOperator = 4096;
-    if (op != reading->op || reading->of_operator.size() >= kMostOfOneOperator) {
-      if (!AddOperator(reading)) return false;
+    constexpr size_t kMostHeld = 4096;
+    const uint32_t root = op == kNoSpan ? kNoSpan : operators_->RootOf(op);
+    if (root != reading->root || reading->held >= kMostHeld) {
+      if (!AddHeld(reading)) return false;
     }
-    reading->op = op;
+    if (root != reading->root) reading->worked.clear();
+    reading->root = root;
     if (op == kNoSpan) return Add(launch, reading) != nullptr;
-    reading->of_operator.push_back(launch);
+    reading->of_operators[op].push_back(launch);
+    ++reading->held;
     return true;
   }
 
@@ -432,7 +337,7 @@ class NsysImporter {
     if (name.empty()) reading.names = database_.Prepare("SELECT value FROM StringIds WHERE id = ?");
     if (!database_.status().ok()) return Failure();
     constexpr int kStart = 9, kEnd = 10, kDevice = 11, kThread = 12, kCall = 13;
-    if (has_ranges_ && callers_known_) reading.ranges.emplace(Ranges());
+    if (has_ranges_ && callers_known_) reading.ranges.emplace(PushPopRanges(&database_));
     if (operators_) operators_->Rewind();
     const uint64_t rows_before = builder_.result.rows;
     while (database_.Row(statement)) {
@@ -458,7 +363,7 @@ class NsysImporter {
       }
       if (!AddCalled(launch, called, &reading)) return Fail(kTooManyKeys);
     }
-    if (!AddOperator(&reading)) return Fail(kTooManyKeys);
+    if (!AddHeld(&reading)) return Fail(kTooManyKeys);
     if (!database_.status().ok()) {
       return Fail(
           absl::StrCat("behind record ", builder_.result.rows, ": ", std::string(database_.status().message())));
@@ -491,6 +396,7 @@ class NsysImporter {
 
   void AddFacts() {
     cli::Run& run = builder_.run;
+    ForgetIdleWork(&run);
     builder_.SetModel(model_);
     run.key.training = operators_ && operators_->trains();
     run.key.gpu = device_.name;
@@ -534,7 +440,7 @@ class NsysImporter {
   int64_t step_thread_ = 0;    // on which they do
   std::string idle_;           // what is said of the time in which nothing ran; empty: nothing
   DeviceInfo device_;
-  const Gpu* gpu_ = nullptr;
+  WorkedGpu gpu_;
   std::optional<NvtxOperators> operators_;  // where ranges have their shapes
   LackingWork lacking_;
   uint64_t total_ns_ = 0;

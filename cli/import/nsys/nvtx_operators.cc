@@ -87,7 +87,7 @@ DType OperandsOfKernel(std::string_view kernel) {
       case Precision::kBf16Tensor:
         return DType::kBFloat16;
       default:
-        return DType::kFloat;
+        return DType::kFloat;  // of FP8, which nothing counts by its size, too
     }
   }
   if (Contains(kernel, "BFloat16") || Contains(kernel, "nv_bfloat16")) return DType::kBFloat16;
@@ -168,6 +168,14 @@ const OperatorWork& NvtxOperators::WorkOf(uint32_t op, DType type) {
     span.operands = recording_.operands.NumberOf(typed);
   }
   return works_->Of(op);
+}
+
+uint32_t NvtxOperators::RootOf(uint32_t op) const {
+  uint32_t root = op;
+  for (uint32_t up = op; up != kNoSpan; up = tree_.spans[up].parent) {
+    if (window_.spans[up].kind == TorchSpan::Kind::kOperator) root = up;
+  }
+  return root;
 }
 
 std::optional<std::string> NvtxOperators::LayerOfBackward(uint32_t op) const {

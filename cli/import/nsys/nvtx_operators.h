@@ -54,6 +54,8 @@ class NvtxOperators {
 
   // What the operator had to do, its operands being of `type`. The reference stays valid.
   const OperatorWork& WorkOf(uint32_t op, DType type);
+  // The outermost operator around one.
+  uint32_t RootOf(uint32_t op) const;
   Phase PhaseOf(uint32_t op) const { return tree_.spans[op].phase; }
   bool trains() const { return tree_.trains(); }  // something runs backward
   // The path of the layer of an operator of the backward, which its forward operator was in; nothing for others.

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/import/torch/work.h"
 #include "cli/profile/profile.h"
@@ -16,18 +18,58 @@
 
 namespace rfinject::cli {
 
-// Adds an operator's work to the launch of one of its kernels: at `main`, the longest, all of it; at the others
-// nothing, for every launch has a sample, so that its mean is that of its launches. The unit is that of the kernel's
-// name, else the one that `gpu` (null: unknown) has for the operands' type.
-void AddWork(const OperatorWork& work, bool main, const std::string& kernel, const Gpu* gpu, LaunchStats* stats);
+struct WorkRange {
+  uint64_t first = 0, last = 1, of = 1;
+};
+// A launch's part of its operator's work. The parts of all kernels of a call add up to the work, to the last FLOP.
+class WorkPart {
+ public:
+  WorkPart() = default;  // all of it
+  explicit WorkPart(WorkRange own, WorkRange group = {}, WorkRange executed = {})
+      : group_(group), own_(own), executed_(executed) {}
+  uint64_t Of(uint64_t value) const;
+  // The same of what a kernel executes, where it needs fewer multiplications than the definition has.
+  uint64_t OfExecuted(uint64_t value) const;
+
+ private:
+  WorkRange group_, own_, executed_;  // what the kernels of one gradient have; and of that what this one has
+};
+
+// A kernel that ran for a call of an operator.
+struct KernelOfCall {
+  std::string_view name;
+  uint64_t ns = 0;
+};
+
+// Which part of the call's work each of its kernels has: those that multiply, where the operator does, by how long
+// they took; what brings operands into another layout or adds parts up has none. Two gradients of a convolution have
+// as many FLOP each.
+std::vector<WorkPart> PartsOf(const OperatorWork& work, std::span<const KernelOfCall> kernels);
+
+// What is known of the GPU that a recording is of.
+struct WorkedGpu {
+  const Gpu* chip = nullptr;   // a board with its chip; null: not known
+  const Gpu* board = nullptr;  // itself; null: not known
+};
+
+// Adds a part of an operator's work to the launch of one of its kernels. A kernel without work has zeros, for every
+// launch has a sample, so that its mean is that of its launches. The unit is that of the operands' type where the
+// GPU has it; where a type has several units, the kernel's name says which. Bytes that the board's memory cannot have
+// moved in the kernel's time lay in a cache.
+void AddWork(const OperatorWork& work, const WorkPart& part, const KernelOfCall& kernel, const WorkedGpu& gpu,
+             LaunchStats* stats);
+
+// Takes the zeros from keys none of whose launches has work: what such a kernel moves, no operator's shapes tell, and
+// nothing counted it.
+void ForgetIdleWork(Run* run);
 
 // Says what the metrics that AddWork() adds to are, and that of times.
 void DefineWork(Profile* profile);
 
 // What is said of FLOP and bytes that AddWork() added.
 inline constexpr std::string_view kWorkOfShapes =
-    "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved once: "
-    "they are what the model asks for, not what the GPU counted";
+    "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved once, "
+    "at most as fast as memory is: they are what the model asks for, not what the GPU counted";
 
 // The GPU's time of operators whose work is not known, by operator and reason.
 class LackingWork {

@@ -6,8 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "cli/import/torch/dialect.h"
 #include "cli/import/torch/names.h"
+#include "cli/import/torch/operands.h"
 #include "operators/op_table.h"
 
 namespace rfinject::cli {
@@ -74,6 +76,7 @@ class TreeMaker {
         const SpanPlace& parent = tree_.spans[open.back()];
         place.op = parent.op;
         place.cost = parent.cost;
+        place.outer_cost = parent.outer_cost;
         place.backward = parent.backward;
         place.layer = parent.layer;
         place.phase = parent.phase;
@@ -107,10 +110,38 @@ class TreeMaker {
         }
         const bool inside = place->cost != kNoSpan && (BitsOf(Span(place->cost).name) & kAtomic) != 0;
         place->op = index;
-        if (!inside) place->cost = index;
+        if (inside && !TakesOver(index, place->cost)) break;
+        place->outer_cost = inside ? place->cost : kNoSpan;
+        place->cost = index;
         break;
       }
     }
+  }
+
+  // Whether what an operator launches is its own work, and not that of the one around it: a copy inside of a product
+  // is a copy. What only calls the same operation of a library (convolution, cudnn_convolution) is that operation,
+  // unless it is a wrapper that was given no tensors, whose operands stand at what it calls.
+  bool TakesOver(uint32_t inner, uint32_t outer) {
+    const TorchSpan &in = Span(inner), &out = Span(outer);
+    if ((BitsOf(in.name) & kAtomic) == 0 || !HasOperands(in)) return false;
+    return !HasOperands(out) || FamilyOf(in.name) != FamilyOf(out.name);
+  }
+
+  bool HasOperands(const TorchSpan& span) {
+    if (span.operands == 0) return false;
+    if (has_operands_.size() <= span.operands) has_operands_.resize(recording_.operands.size(), kUnknown);
+    uint8_t& known = has_operands_[span.operands];
+    if (known == kUnknown) {
+      const RecordedCall call("", recording_.operands[span.operands], DType::kFloat);
+      known = call.HasFirst() ? 1 : 0;
+    }
+    return known != 0;
+  }
+
+  uint32_t FamilyOf(uint32_t name) {
+    uint32_t& family = families_.try_emplace(name, 0).first->second;
+    if (family == 0) family = family_names_.NumberOf(OperatorFamily(recording_.texts[name]));
+    return family;
   }
 
   // Deeper modules are taken for part of the one around them: no network has such, and the paths of a file that is
@@ -248,6 +279,9 @@ class TreeMaker {
   const TorchWindow& window_;
   CallTree& tree_;
   std::vector<uint8_t> bits_;
+  std::vector<uint8_t> has_operands_;                 // by TorchSpan::operands
+  absl::flat_hash_map<uint32_t, uint32_t> families_;  // of operators' names, in family_names_
+  TextTable family_names_;
   std::vector<Phase> phases_;
 };
 

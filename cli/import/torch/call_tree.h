@@ -26,12 +26,13 @@ inline constexpr uint32_t kNoSpan = UINT32_MAX;
 
 // Where a span stands.
 struct SpanPlace {
-  uint32_t parent = kNoSpan;    // the innermost span around it, of its thread
-  uint32_t op = kNoSpan;        // itself or the innermost operator around it
-  uint32_t cost = kNoSpan;      // the operator whose kernels these are: the outermost around `op` that the table of
-                                // operators has as one kernel, else `op`
-  uint32_t backward = kNoSpan;  // the autograd node that runs it
-  uint32_t layer = 0;           // in CallTree::layers
+  uint32_t parent = kNoSpan;      // the innermost span around it, of its thread
+  uint32_t op = kNoSpan;          // itself or the innermost operator around it
+  uint32_t cost = kNoSpan;        // the operator whose kernels these are: the innermost around `op` that the table of
+                                  // operators has as one kernel and whose operands are known, else `op`
+  uint32_t outer_cost = kNoSpan;  // of an operator that took the place of `cost` around it: that one
+  uint32_t backward = kNoSpan;    // the autograd node that runs it
+  uint32_t layer = 0;             // in CallTree::layers
   Phase phase = Phase::kOther;
 };
 

@@ -23,30 +23,53 @@ class WindowCosts {
         builder_(*builder) {}
 
   void Add() {
-    FindMainKernels();
+    DivideWork();
     for (size_t i = 0; i < window_.activities.size() && builder_.fits(); ++i) AddActivity(i);
     AddCounters();
   }
 
  private:
-  // An operator's work is its longest kernel's: the others prepare it, or reduce what it left.
-  void FindMainKernels() {
-    main_.assign(window_.spans.size(), kNoActivity);
-    for (size_t i = 0; i < window_.activities.size(); ++i) {
+  // Divides the work of each call of an operator among its kernels.
+  void DivideWork() {
+    std::vector<std::pair<uint32_t, uint32_t>> of_operators;  // the operator's span, and the kernel
+    for (uint32_t i = 0; i < window_.activities.size(); ++i) {
       const uint32_t op = OperatorAt(tree_.places[i].span);
-      if (op == kNoSpan || window_.activities[i].kind != TorchActivity::Kind::kKernel) continue;
-      uint32_t& main = main_[op];
-      if (main == kNoActivity || window_.activities[i].duration > window_.activities[main].duration) {
-        main = static_cast<uint32_t>(i);
+      const bool works = op != kNoSpan && window_.activities[i].kind == TorchActivity::Kind::kKernel;
+      if (works && !IsCommunicationKernel(KernelName(i))) of_operators.emplace_back(op, i);
+    }
+    std::sort(of_operators.begin(), of_operators.end());
+    std::vector<KernelOfCall> kernels;
+    parts_.assign(window_.activities.size(), WorkPart());
+    for (size_t first = 0, end = 0; first < of_operators.size(); first = end) {
+      const uint32_t op = of_operators[first].first;
+      while (end < of_operators.size() && of_operators[end].first == op) ++end;
+      kernels.clear();
+      for (size_t i = first; i < end; ++i) {
+        const uint32_t activity = of_operators[i].second;
+        kernels.push_back({KernelName(activity), static_cast<uint64_t>(window_.activities[activity].duration)});
       }
+      const std::vector<WorkPart> parts = PartsOf(works_.Of(op), kernels);
+      for (size_t i = first; i < end; ++i) parts_[of_operators[i].second] = parts[i - first];
     }
   }
 
-  uint32_t OperatorAt(uint32_t span) const { return span == kNoSpan ? kNoSpan : tree_.spans[span].cost; }
+  // The operator that a span's kernels are of: the innermost whose work is known, else the outermost.
+  uint32_t OperatorAt(uint32_t span) {
+    if (span == kNoSpan) return kNoSpan;
+    const uint32_t inner = tree_.spans[span].cost;
+    for (uint32_t op = inner; op != kNoSpan; op = tree_.spans[op].outer_cost) {
+      if (tree_.spans[op].outer_cost == kNoSpan || works_.Of(op).lacks.empty()) return op;
+    }
+    return inner;
+  }
+
+  const std::string& KernelName(size_t activity) const {
+    return recording_.texts[recording_.launches[window_.activities[activity].launch].name];
+  }
 
   Phase PhaseOf(size_t index) const {
     const TorchActivity& activity = window_.activities[index];
-    const std::string& kernel = recording_.texts[recording_.launches[activity.launch].name];
+    const std::string& kernel = KernelName(index);
     if (activity.kind == TorchActivity::Kind::kKernel && IsCommunicationKernel(kernel)) return Phase::kCommunication;
     // Between host and GPU data is moved, whoever asked for it.
     if (activity.kind == TorchActivity::Kind::kCopy && CrossesBus(kernel)) return Phase::kData;
@@ -109,7 +132,7 @@ class WindowCosts {
       times_.lacking.Add(*work, ns);
       return;
     }
-    AddWork(*work, main_[op] == index, key.kernel, program_.gpu, stats);
+    AddWork(*work, parts_[index], {key.kernel, ns}, program_.gpu, stats);
   }
 
   static void AddToStep(size_t step, uint64_t ns, std::vector<StepSum>* sums) {
@@ -162,17 +185,16 @@ class WindowCosts {
     }
   }
 
-  uint32_t CountedOperator(size_t index) const {
+  uint32_t CountedOperator(size_t index) {
     return index < tree_.counted.size() ? OperatorAt(tree_.counted[index].span) : kNoSpan;
   }
 
-  static constexpr uint32_t kNoActivity = UINT32_MAX;
   const TorchRecording& recording_;
   const TorchWindow& window_;
   const CallTree& tree_;
   const CostedProgram& program_;
   WorkTable works_;
-  std::vector<uint32_t> main_;  // by span: the activity that is its operator's main kernel
+  std::vector<WorkPart> parts_;  // by activity
   CostedTimes& times_;
   RunBuilder& builder_;
 };

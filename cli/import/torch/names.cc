@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cli/import/torch/operands.h"
 #include "cli/import/torch/words.h"
 #include "operators/signature.h"
@@ -65,6 +66,8 @@ class Aligner {
     for (const uint32_t index : tree_.order) {
       const SpanPlace& place = tree_.spans[index];
       if (has_work[index] == 0 || place.backward != kNoSpan || !IsForward(place.phase)) continue;
+      // What one operator calls of another's is in its layer, and the other trace does not have it.
+      if (IsPartOfAnother(index)) continue;
       groups[tree_.StepAt(window_.spans[index].start)].push_back(RecordedCallOf(index));
     }
     const std::vector<Call> wanted = NamedCalls();
@@ -149,6 +152,12 @@ class Aligner {
     for (const Call& call : *calls) tree_.not_named += call.used ? 0 : 1;
   }
 
+  bool IsPartOfAnother(uint32_t index) const {
+    const uint32_t outer = tree_.spans[index].outer_cost;
+    return outer != kNoSpan && OperatorFamily(recording_.texts[window_.spans[index].name]) !=
+                                   OperatorFamily(recording_.texts[window_.spans[outer].name]);
+  }
+
   // What runs inside of an operator is in its layer, and so is what is around it: an operator that does nothing but
   // call it.
   void Spread() {
@@ -156,6 +165,9 @@ class Aligner {
       SpanPlace& place = tree_.spans[index];
       if (place.cost != kNoSpan && place.cost != index && place.layer == 0 && place.backward == kNoSpan) {
         place.layer = tree_.spans[place.cost].layer;
+      }
+      if (place.cost == index && place.layer == 0 && place.outer_cost != kNoSpan && place.backward == kNoSpan) {
+        place.layer = tree_.spans[place.outer_cost].layer;
       }
       if (place.layer == 0 || place.cost != index) continue;
       for (uint32_t up = place.parent; up != kNoSpan; up = tree_.spans[up].parent) {
@@ -217,10 +229,21 @@ std::string OperatorFamily(std::string_view name) {
   if (space != std::string_view::npos) name.remove_prefix(space + 2);
   while (name.starts_with('_')) name.remove_prefix(1);
   while (name.ends_with('_')) name.remove_suffix(1);
-  if (Contains(name, "backward")) return std::string(name);
+  if (Contains(name, "backward")) {
+    for (const std::string_view of : {"batch_norm", "attention"}) {
+      if (Contains(name, of)) return absl::StrCat(std::string(of), "_backward");
+    }
+    return std::string(name);
+  }
   static constexpr std::pair<std::string_view, std::string_view> kParts[] = {
-      {"batch_norm", "batch_norm"}, {"conv", "convolution"},      {"scaled_dot_product", "attention"},
-      {"dropout", "dropout"},       {"layer_norm", "layer_norm"}, {"clamp_min", "relu"}};
+      {"batch_norm", "batch_norm"},
+      {"conv_depthwise", "depthwise_convolution"},
+      {"conv", "convolution"},
+      {"scaled_dot_product", "attention"},
+      {"attention_forward", "attention"},
+      {"dropout", "dropout"},
+      {"layer_norm", "layer_norm"},
+      {"clamp_min", "relu"}};
   for (const auto& [part, family] : kParts) {
     if (Contains(name, part)) return std::string(family);
   }

@@ -217,6 +217,11 @@ const TensorView* RecordedCall::Tensor(size_t index) const {
   return &tensors_[inputs_[index].first];
 }
 
+bool RecordedCall::HasFirst() const {
+  return Tensor(0) != nullptr ||
+         (!inputs_.empty() && inputs_[0].kind == Argument::Kind::kTensorList && inputs_[0].count > 0);
+}
+
 std::vector<int64_t> RecordedCall::Integers(size_t index) const {
   if (index >= inputs_.size()) return {};
   const Argument& argument = inputs_[index];

@@ -32,6 +32,8 @@ class RecordedCall {
   const Argument& operator[](size_t index) const { return inputs_[index]; }
   // The tensor at `index`; null where there is none.
   const TensorView* Tensor(size_t index) const;
+  // Whether the first argument, what an operator works on, is a tensor, or a list of them, that the file tells of.
+  bool HasFirst() const;
   // The numbers at `index`: of a list, or the one that stands there. Empty where the file does not say them.
   std::vector<int64_t> Integers(size_t index) const;
   // Says of an argument whose value the file has not that it is this.

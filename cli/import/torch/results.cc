@@ -95,14 +95,36 @@ int64_t Nth(const std::vector<int64_t>& list, size_t index, int64_t otherwise) {
   return list[std::min(index, list.size() - 1)];
 }
 
-// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-std::optional<Shape> Convolution(const RecordedCall& call) {
+// Where an operator that convolves has the arguments behind its weight; 0: it has no such argument.
+struct ConvolutionArguments {
+  std::string_view name;
+  size_t stride = 0, padding = 0, dilation = 0, transposed = 0, extra = 0, groups = 0;
+};
+// By native_functions.yaml of torch 1.8 to 2.11.
+constexpr ConvolutionArguments kConvolutions[] = {
+    {"convolution", 3, 4, 5, 6, 7, 8},
+    {"_convolution", 3, 4, 5, 6, 7, 8},
+    {"convolution_overrideable", 3, 4, 5, 6, 7, 8},
+    {"cudnn_convolution", 3, 2, 4, 0, 0, 5},
+    {"cudnn_convolution_transpose", 4, 2, 5, 0, 3, 6},
+    {"cudnn_convolution_relu", 3, 4, 5, 0, 0, 6},
+    {"cudnn_convolution_add_relu", 5, 6, 7, 0, 0, 8},
+    {"miopen_convolution", 4, 3, 5, 0, 0, 6},
+    {"miopen_convolution_transpose", 5, 3, 6, 0, 4, 7},
+    {"miopen_depthwise_convolution", 4, 3, 5, 0, 0, 6},
+    {"_conv_depthwise2d", 4, 5, 6, 0, 0, 0},
+    {"conv_depthwise3d", 4, 5, 6, 0, 0, 0},
+};
+
+std::optional<Shape> Convolution(const RecordedCall& call, const ConvolutionArguments& at) {
   const TensorView *input = call.Tensor(0), *weight = call.Tensor(1);
   if (input == nullptr || weight == nullptr || input->rank != weight->rank || input->rank < 3) return std::nullopt;
-  const std::vector<int64_t> stride = call.Integers(3), padding = call.Integers(4), dilation = call.Integers(5),
-                             transposed = call.Integers(6), extra = call.Integers(7), groups = call.Integers(8);
+  const auto integers = [&call](size_t index) { return index == 0 ? Shape{} : call.Integers(index); };
+  const std::vector<int64_t> stride = integers(at.stride), padding = integers(at.padding),
+                             dilation = integers(at.dilation), transposed = integers(at.transposed),
+                             extra = integers(at.extra), groups = integers(at.groups);
   if (stride.empty() || padding.empty() || dilation.empty()) return std::nullopt;
-  const bool backwards = !transposed.empty() && transposed[0] != 0;
+  const bool backwards = Contains(at.name, "transpose") || (!transposed.empty() && transposed[0] != 0);
   Shape shape = ShapeOf(*input);
   shape[1] = backwards ? weight->shape[1] * Nth(groups, 0, 1) : weight->shape[0];
   for (size_t d = 2; d < shape.size(); ++d) {
@@ -253,7 +275,8 @@ bool IsComparison(std::string_view name) {
 std::optional<Shape> FirstResult(const RecordedCall& call, const std::optional<estimate::OpRule>& rule) {
   const std::string_view name = BareName(call.name());
   const size_t dimensions = Contains(name, "3d") ? 3 : Contains(name, "1d") ? 1 : 2;
-  if (name == "convolution" || name == "_convolution") return Convolution(call);
+  const auto* const convolution = std::ranges::find(kConvolutions, name, &ConvolutionArguments::name);
+  if (convolution != std::end(kConvolutions)) return Convolution(call, *convolution);
   if (rule && rule->flop == FlopRule::kConvolution) return std::nullopt;  // other orders of arguments
   if (rule && (rule->flop == FlopRule::kMatmul)) return MatrixProduct(call, name);
   if (rule && rule->flop == FlopRule::kLinear) return Linear(call);

@@ -22,8 +22,8 @@ namespace rfinject::cli {
 
 // What is the same for all windows.
 struct CostedProgram {
-  const Gpu* gpu = nullptr;  // one with the chip that it ran on; null: not known
-  std::string model;         // the layer of everything where the file has no modules
+  WorkedGpu gpu;
+  std::string model;  // the layer of everything where the file has no modules
   bool has_modules = false;
 };
 

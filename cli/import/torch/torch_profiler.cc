@@ -13,6 +13,7 @@
 #include "cli/import/torch/names.h"
 #include "cli/import/torch/stages.h"
 #include "cli/import/torch/windows.h"
+#include "cli/model/match_gpu.h"
 #include "gpus/chips.h"
 
 namespace rfinject::cli {
@@ -71,13 +72,16 @@ std::vector<DeviceInfo> DevicesOf(const TorchRecording& recording, const ImportO
   return devices;
 }
 
-// A board with the chip of the first device; null where none has it.
-const Gpu* BoardOf(const std::vector<DeviceInfo>& devices) {
+// The first device's board, and one with its chip.
+WorkedGpu GpuOf(const std::vector<DeviceInfo>& devices) {
+  WorkedGpu gpu;
+  if (devices.empty()) return gpu;
+  gpu.chip = gpu.board = MatchGpu(devices[0].name, devices[0].memory_bytes);
+  if (gpu.chip != nullptr) return gpu;
   const auto boards = AllGpus();
-  const auto found = std::find_if(boards.begin(), boards.end(), [&devices](const Gpu& gpu) {
-    return !devices.empty() && gpu.chip == devices[0].chip;
-  });
-  return found == boards.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(boards, devices[0].chip, &Gpu::chip);
+  if (found != boards.end()) gpu.chip = &*found;
+  return gpu;
 }
 
 // Where the file shows modules, layers are theirs; else all of it is one program.
@@ -153,7 +157,7 @@ absl::StatusOr<Imported> ImportRecording(const std::string& path, const ImportOp
   }
   builder.run.devices = DevicesOf(recording, options);
   if (!builder.run.devices.empty()) builder.run.key.gpu = builder.run.devices[0].name;
-  const CostedProgram program{.gpu = BoardOf(builder.run.devices),
+  const CostedProgram program{.gpu = GpuOf(builder.run.devices),
                               .model = options.model.empty() ? ProgramOf(options.likely_model) : options.model,
                               .has_modules = tree.outline.has_modules || options.names != nullptr};
   JoinedCalls joined;
@@ -167,6 +171,7 @@ absl::StatusOr<Imported> ImportRecording(const std::string& path, const ImportOp
     AddCosts(recording, window, tree, program, &times, &builder);
   }
   if (!builder.fits()) return builder.Fail(kTooManyKeys);
+  ForgetIdleWork(&builder.run);
   AddLayers(tree, program, &builder);
   if (!tree.steps().empty()) {
     const TimedSteps timed = TimeSteps(recording, tree.outline);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "cli/import/torch/dialect.h"
@@ -24,6 +25,25 @@ constexpr std::string_view kNoResult = "the file does not show what it returned"
 bool IsConvolutionBackward(std::string_view name) {
   const auto rule = estimate::FindOp(name);
   return rule && rule->flop == estimate::FlopRule::kConvolutionBackward;
+}
+
+// What is asked of a convolution beside its FLOP.
+void AddConvolution(const estimate::OpRule& rule, const OpCall& call, OperatorWork* work) {
+  const bool backward = rule.flop == estimate::FlopRule::kConvolutionBackward;
+  if (!backward && rule.flop != estimate::FlopRule::kConvolution) return;
+  const auto tensor = [&call](std::span<const Argument> arguments, size_t index) -> const TensorView* {
+    const bool there = index < arguments.size() && arguments[index].kind == Argument::Kind::kTensor;
+    return there ? &call.tensors[arguments[index].first] : nullptr;
+  };
+  for (size_t i = 0; backward && i < 2; ++i) work->gradients += tensor(call.outputs, i) != nullptr ? 1 : 0;
+  const TensorView* result = backward ? tensor(call.inputs, 0) : tensor(call.outputs, 0);
+  const TensorView* filter = tensor(call.inputs, backward ? 2 : 1);
+  constexpr uint8_t kPlanes = 4;  // dimensions: images, channels, height, width
+  if (result == nullptr || filter == nullptr || result->rank != kPlanes || filter->rank != kPlanes) return;
+  work->plane_h = result->shape[2];
+  work->plane_w = result->shape[3];
+  work->filter_h = filter->shape[2];
+  work->filter_w = filter->shape[3];
 }
 
 // The type that most tensors have: a list of tensors has none in a recording.
@@ -175,8 +195,11 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
   work.flop = estimate::CountFlop(rule, view);
   work.unit = rule.unit;
   work.type = estimate::ResultType(view);
+  AddConvolution(rule, view, &work);
   const estimate::Traffic traffic = estimate::CountBytes(rule, view);
   if (__builtin_add_overflow(traffic.read, traffic.write, &work.bytes)) work.bytes = UINT64_MAX;
+  // A kernel that moved nothing would not have run: of a list of tensors the sizes are not always recorded.
+  if (work.bytes == 0 && work.flop.model == 0) work.lacks = kNoShapes;
   return work;
 }
 

@@ -48,19 +48,38 @@ std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machi
   return ExpectedTimes(*gpu, calibration);
 }
 
+namespace {
+
+// Winograd's and Fourier's algorithm execute fewer FLOP than the definition of a convolution has, by which the model
+// of expected times goes.
+void RestoreConvolution(const LaunchKey& key, const LaunchStats& stats, double calls, EstimatedKernel* kernel) {
+  const auto model = stats.metrics.find(std::string(kMetricModelFlop));
+  if (key.op.find("convolution") == std::string::npos || model == stats.metrics.end()) return;
+  const double defined = static_cast<double>(model->second.sum) / calls, executed = TotalFlop({.flop = kernel->flop});
+  if (!(executed > 0) || executed >= defined) return;
+  for (double& flop : kernel->flop) flop *= defined / executed;
+}
+
+}  // namespace
+
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums) {
   const auto bytes = stats.metrics.find(std::string(kMetricCompulsoryBytes));
   if (bytes == stats.metrics.end() || bytes->second.n == 0) return;
   ExpectedTime usual;
   double ns = 0;  // of all calls, for a second of one
   if (bytes->second.max > 0) {
-    // All operators of a key have the same operands, so that the largest is each main kernel's.
-    EstimatedKernel kernel{.op = key.op, .signature = key.signature, .bytes = static_cast<double>(bytes->second.max)};
+    // Kernels share the work of a call; all calls of a key have the same operands.
+    const auto part = stats.metrics.find(std::string(kMetricCallPart));
+    const double calls = part != stats.metrics.end() && part->second.n == bytes->second.n && part->second.sum > 0
+                             ? static_cast<double>(part->second.sum) / static_cast<double>(kWholeCall)
+                             : static_cast<double>(bytes->second.sum) / static_cast<double>(bytes->second.max);
+    EstimatedKernel kernel{
+        .op = key.op, .signature = key.signature, .bytes = static_cast<double>(bytes->second.sum) / calls};
     for (size_t i = 0; i < kPrecisionCount; ++i) {
       const auto flop = stats.metrics.find(std::string(kMetricFlop[i]));
-      if (flop != stats.metrics.end() && flop->second.n > 0) kernel.flop[i] = static_cast<double>(flop->second.max);
+      if (flop != stats.metrics.end()) kernel.flop[i] = static_cast<double>(flop->second.sum) / calls;
     }
-    const double calls = static_cast<double>(bytes->second.sum) / kernel.bytes;
+    RestoreConvolution(key, stats, calls, &kernel);
     usual = ExpectedTimeOf(kernel, model);
     if (!(usual.expected_s > 0)) return;
     ns = 1e9 * calls;

@@ -31,8 +31,8 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
 // kind, and for a GPU that is in no table.
 std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration);
 
-// Adds to `sums` what the key's operators usually take, where their work is known by shapes. An operator's work
-// stands at its main kernel; its other kernels have none, and their time belongs to it.
+// Adds to `sums` what the key's operators usually take, where their work is known by shapes. A key has the part of it
+// that it has of the operators' work (kMetricCallPart); kernels that help have none, and their time belongs to it.
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums);
 
 }  // namespace rfinject::cli

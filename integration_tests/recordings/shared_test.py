@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Recordings and small files that lie beside the tree, ../shared: each gives what was worked out by hand for it.
+
+    shared_test.py --rfinject BIN [unittest arguments]
+
+Without that folder nothing is tested, which a line says.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OPTIONS = argparse.Namespace()
+SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
+CASES, H100 = SHARED / "cases", SHARED / "h100" / "recordings"
+
+
+class Shared(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="rfinject-shared-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def cli(self, *arguments, expect=0):
+        result = subprocess.run([OPTIONS.rfinject, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                                check=False)
+        self.assertEqual(result.returncode, expect, result.stderr)
+        return result
+
+    def report(self, *arguments):
+        return json.loads(self.cli("report", *arguments, "--format", "json").stdout)
+
+    def by_op(self, path):
+        return {(row["phase"], row["op"]): row for row in self.report(path, "--by", "op")["rows"]}
+
+
+class Cases(Shared):
+    def test_the_innermost_operator_with_operands_has_the_cost(self):
+        rows = self.by_op(CASES / "b_outer_operator_without_shapes.json")
+        elements = 512 * 64 * 128 * 128
+        self.assertEqual(rows["forward", "aten::gelu"]["compulsory_bytes"], 2 * 2 * elements)
+        product = rows["forward", "aten::cudnn_convolution_transpose"]
+        self.assertEqual(product["flop_bf16_tc"], 2 * 512 * 256 * 64 * 64 * 64 * 4)
+        for row in rows.values():
+            self.assertGreater(row["attainable_share"], 0.2, row["op"])
+            self.assertLess(row["attainable_share"], 1, row["op"])
+
+    def test_a_copy_inside_of_a_product_is_a_copy(self):
+        report = self.report(CASES / "b_product_behind_a_longer_copy.json", "--by", "op")
+        rows = {row["op"]: row for row in report["rows"]}
+        self.assertEqual(rows["aten::addmm"]["flop_bf16_tc"], 2 * 2097152 * 128 * 256)
+        self.assertEqual(rows["aten::addmm"]["time_ns"], 1_043_000)
+        self.assertEqual((rows["aten::copy_"]["flop"] or 0, rows["aten::copy_"]["time_ns"]), (0, 1_500_000))
+        self.assertEqual(report["alarms"], [])
+
+    def test_a_precision_is_one_that_the_gpu_has(self):
+        report = self.report(CASES / "o_bf16_product_on_v100.json", "--by", "op")
+        row = report["rows"][0]
+        self.assertEqual(row["flop_fp32"], 2 * 4096**3)
+        self.assertAlmostEqual(row["attainable_share"], 2 * 4096**3 / 12e-3 / 15.7e12, 3)
+        self.assertEqual(row["bound"], "compute")
+
+    def test_nvjet_says_what_it_multiplies(self):
+        row = self.report(CASES / "a3_6_nvjet_bf16.sqlite", "--by", "op")["rows"][0]
+        self.assertEqual((row["flop_bf16_tc"], row["dram_bytes"]), (2 * 4096 * 4096 * 4096, 100_663_296))
+        self.assertAlmostEqual(row["performance_flop_per_s"] / 1e12, 687, 0)
+
+    def test_a_board_has_no_other_boards_roofs(self):
+        self.assertIsNone(self.report(CASES / "a2_4_v100_sxm3.json")["device"]["roofs_of"])
+
+
+class OwnRecordings(Shared):
+    def test_they_are_right_and_nothing_is_above_a_roof(self):
+        paths = sorted(path for path in H100.glob("*.json.gz") if "log" not in path.name)
+        self.assertEqual(len(paths), 3)
+        for path in paths:
+            for by in ("layer", "op", "kernel", "phase"):
+                report = self.report(path, "--by", by)
+                self.assertEqual(report["alarms"], [], path.name)
+                for row in report["rows"]:
+                    self.assertLessEqual(row["attainable_share"] or 0, 1.0005, (path.name, row))
+
+    def test_units_are_those_of_the_operands(self):
+        wanted = {"gpt_batch_8_precision_bf16": "flop_bf16_tc", "resnet50_batch_128_precision_amp_channelslast": "flop_fp16_tc",
+                  "resnet18_batch_256_precision_fp32": "flop_fp32"}
+        for name, unit in wanted.items():
+            rows = self.report(H100 / f"{name}.json.gz", "--by", "op")["rows"]
+            products = [row for row in rows if row["op"].rsplit("::", 1)[-1] in
+                        ("mm", "addmm", "bmm", "convolution", "convolution_backward")]
+            self.assertGreater(len(products), 1)
+            for row in products:
+                # The vectors' part of a product is what a bias and a scale add.
+                self.assertGreater(row[unit], 0.99 * row["flop"], (name, row["op"]))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rfinject", required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    if not CASES.is_dir() or not H100.is_dir():
+        print(f"note: {SHARED} is not here")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1] + rest)
