@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -53,6 +54,26 @@ void AddOverlap(const Intervals& next, uint64_t TimedStep::*into, std::vector<Ti
       if (to > from) step.*into += static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
     }
   }
+}
+
+std::vector<size_t> OddSteps(std::span<const uint64_t> ns) {
+  constexpr size_t kLeast = 3;
+  std::vector<size_t> odd;
+  if (ns.size() < kLeast) return odd;
+  const auto median = [](std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  const double usual = median({ns.begin(), ns.end()});
+  std::vector<double> apart;
+  for (const uint64_t one : ns) apart.push_back(std::abs(static_cast<double>(one) - usual));
+  constexpr double kShare = 0.05, kDeviations = 5, kMadToDeviation = 1.4826;  // the last of a normal distribution
+  const double most = std::max(kShare * usual, kDeviations * kMadToDeviation * median(apart));
+  for (size_t i = 0; i < apart.size(); ++i) {
+    if (apart[i] > most) odd.push_back(i);
+  }
+  return odd;
 }
 
 void AddStepTimes(const std::vector<TimedStep>& steps, ShownOfSteps shown, int64_t began_unix_ns, uint32_t rank,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "cli/profile/profile.h"
@@ -42,6 +43,10 @@ inline constexpr size_t kMostTimedSteps = 1 << 20;
 // Adds to `into` of each step what of the intervals lies in it. Where two of them overlap, what they share counts
 // once.
 void AddOverlap(const Intervals& next, uint64_t TimedStep::*into, std::vector<TimedStep>* steps);
+
+// The steps that are unlike the others: by more than 5 % of the median, and more than 5 robust deviations of all, in
+// their order. Of fewer than three, none is.
+std::vector<size_t> OddSteps(std::span<const uint64_t> ns);
 
 // Adds the steps to what `run` says of `rank`. `began_unix_ns` is when the recording's clock was 0, itself 0 where
 // that is not known.

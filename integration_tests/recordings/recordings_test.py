@@ -26,6 +26,19 @@ def events_of(path):
         return json.load(file)["traceEvents"]
 
 
+def made(steps, name="ProfilerStep#%d"):
+    """A recording of steps of one kernel each, which takes STEPS[i] us."""
+    events, at = [], 1000
+    for number, us in enumerate(steps, 1):
+        events += [{"ph": "X", "cat": "user_annotation", "name": name % number, "pid": 1, "tid": 1, "ts": at, "dur": 900},
+                   {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at + 10, "dur": 5,
+                    "args": {"correlation": number}},
+                   {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": at + 20, "dur": us,
+                    "args": {"device": 0, "stream": 7, "correlation": number}}]
+        at += 1000
+    return {"schemaVersion": 1, "traceEvents": events}
+
+
 class Recordings(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="rfinject-recordings-")
@@ -95,6 +108,17 @@ class Recordings(unittest.TestCase):
         self.assertNotIn("0 ns", report)
         self.assertNotIn("of GPU time has", report)
         self.assertTrue(all(row["time_ns"] is None and row["time_share"] is None for row in self.rows(counters)))
+
+    def test_all_steps_count_and_odd_ones_are_named(self):
+        for steps in ([100] * 5 + [300], [100 + step * 8 for step in range(40)], [50, 60] * 20, [100] * 1500 + [900]):
+            (self.folder / "steps.json").write_text(json.dumps(made(steps)))
+            report = json.loads(self.cli("report", "steps.json", "--format", "json").stdout)
+            self.assertEqual(round(report["rows"][0]["time_ns"]), 1000 * sum(steps))
+            text = self.cli("report", "steps.json").stdout.replace("\n      ", " ")
+            self.assertNotIn("left out", text)
+            self.assertNotIn("Drifting", text)
+            self.assertEqual("ProfilerStep#6 0.3 ms" in text, len(steps) == 6, text)
+        self.assertIn("ProfilerStep#1501 0.9 ms", text)
 
     def test_what_the_step_waits_for(self):
         self.assertIn("host waits for data", self.cli("report", RESNET, "--by", "wait").stdout)

@@ -6,6 +6,8 @@
 Without that folder nothing is tested, which a line says.
 """
 import argparse
+import decimal
+import gzip
 import json
 import pathlib
 import subprocess
@@ -16,6 +18,8 @@ import unittest
 OPTIONS = argparse.Namespace()
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
 CASES, H100 = SHARED / "cases", SHARED / "h100" / "recordings"
+PUBLISHED = SHARED / "recordings" / "pytorch_profiler"
+GPU = ("Kernel", "Memcpy", "Memset", "kernel", "gpu_memcpy", "gpu_memset")
 
 
 class Shared(unittest.TestCase):
@@ -94,6 +98,20 @@ class OwnRecordings(Shared):
             for row in products:
                 # The vectors' part of a product is what a bias and a scale add.
                 self.assertGreater(row[unit], 0.99 * row["flop"], (name, row["op"]))
+
+
+class Published(Shared):
+    def test_all_time_of_a_file_is_in_its_report(self):
+        paths = [*PUBLISHED.glob("*.json.gz"), *(path for path in H100.glob("*.json.gz") if "log" not in path.name)]
+        self.assertGreater(len(paths), 30)
+        for path in sorted(paths):
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                events = json.load(file, strict=False, parse_float=decimal.Decimal)
+            events = events["traceEvents"] if isinstance(events, dict) else events
+            ns = sum(int(decimal.Decimal(event["dur"]) * 1000) for event in events
+                     if event.get("ph") == "X" and event.get("cat") in GPU)
+            if ns > 0:
+                self.assertEqual(round(sum(row["time_ns"] for row in self.report(path)["rows"])), ns, path.name)
 
 
 if __name__ == "__main__":

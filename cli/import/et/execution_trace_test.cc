@@ -34,7 +34,7 @@ std::string Said(const Imported& imported, const std::string& id) {
 }
 
 // The products of the MLP: [512,1024] by [1024,1024], of 21 layers, and twice backward but for the first input.
-constexpr uint64_t kProduct = 2ULL * 512 * 1024 * 1024;
+constexpr uint64_t kExecutedProduct = 2ULL * 512 * 1024 * 1024;
 
 // An MLP on an RTX 2080 Ti, two of its steps; its recording has no shapes, its execution trace has one step.
 TEST(ExecutionTraceTest, GivesARecordingItsShapes) {
@@ -46,8 +46,8 @@ TEST(ExecutionTraceTest, GivesARecordingItsShapes) {
   const absl::StatusOr<Imported> joined = ImportTorchProfiler(kRecording, options);
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_EQ(joined->profile.runs.begin()->second.steps.steps, 2u);
-  EXPECT_EQ(Sum(*joined, kMetricModelFlop, Phase::kForward, "aten::addmm"), 2 * 21 * kProduct);
-  EXPECT_EQ(Sum(*joined, kMetricModelFlop, Phase::kBackward, "aten::mm"), 2 * 41 * kProduct);
+  EXPECT_EQ(Sum(*joined, kMetricModelFlop, Phase::kForward, "aten::addmm"), 2 * 21 * kExecutedProduct);
+  EXPECT_EQ(Sum(*joined, kMetricModelFlop, Phase::kBackward, "aten::mm"), 2 * 41 * kExecutedProduct);
   for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     EXPECT_EQ(Sum(*joined, kMetricTime, phase, ""), Sum(*alone, kMetricTime, phase, ""));
   }
@@ -70,8 +70,8 @@ TEST(ExecutionTraceTest, IsAnEstimateByItself) {
   EXPECT_EQ(run.key.source, SourceKind::kEstimated);
   EXPECT_EQ(run.key.estimated_gpu, "H100-SXM5-80GB");
   EXPECT_TRUE(run.key.training);
-  EXPECT_EQ(Sum(*imported, kMetricModelFlop, Phase::kForward, "aten::addmm"), 21 * kProduct);
-  EXPECT_EQ(Sum(*imported, kMetricModelFlop, Phase::kBackward, "aten::mm"), 41 * kProduct);
+  EXPECT_EQ(Sum(*imported, kMetricModelFlop, Phase::kForward, "aten::addmm"), 21 * kExecutedProduct);
+  EXPECT_EQ(Sum(*imported, kMetricModelFlop, Phase::kBackward, "aten::mm"), 41 * kExecutedProduct);
   // Gradients are made zero and added up, and nothing is counted inside of what is one kernel.
   EXPECT_EQ(Sum(*imported, kMetricModelFlop, Phase::kForward, "aten::linear"), 0u);
   EXPECT_GT(Sum(*imported, kMetricTime, Phase::kOptimizer, "aten::zero_") +

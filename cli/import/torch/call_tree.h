@@ -85,6 +85,11 @@ struct CallTree {
   size_t StepAt(int64_t time) const { return outline.StepAt(time); }
 };
 
+// Whether sums are kept by step: of more than a trace has they would be a sample of the file's, which has all.
+inline bool KeepsSteps(const CallTree& tree) {
+  return tree.steps().size() > 1 && tree.steps().size() <= kMaxSampledStepsKept;
+}
+
 // The tree of a recording that is unpacked as a whole: what runs backward has no layer yet.
 CallTree MakeCallTree(const TorchRecording& recording, const TorchWindow& window);
 

@@ -110,10 +110,12 @@ class WindowCosts {
     if (stats == nullptr) return;
     stats->metrics[std::string(kMetricTime)].Add(ns);
     const size_t step = tree_.StepAt(tree_.places[index].launched);
+    times_.steps_ns.resize(tree_.steps().size());
     if (step == tree_.steps().size()) {
       times_.outside_ns += tree_.steps().empty() ? 0 : ns;
-    } else if (tree_.steps().size() > 1) {
-      AddToStep(step, ns, &stats->step_sums[std::string(kMetricTime)]);
+    } else {
+      times_.steps_ns[step] += ns;
+      if (KeepsSteps(tree_)) AddToStep(step, ns, &stats->step_sums[std::string(kMetricTime)]);
     }
     times_.total_ns += ns;
     if (activity.kind != TorchActivity::Kind::kKernel) {
@@ -140,7 +142,7 @@ class WindowCosts {
                                      [](const StepSum& sum, uint64_t wanted) { return sum.step < wanted; });
     if (at != sums->end() && at->step == step) {
       at->sum += ns;
-    } else if (sums->size() < kMaxSampledStepsKept) {
+    } else {
       sums->insert(at, {step, ns});
     }
   }

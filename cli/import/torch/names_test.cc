@@ -17,9 +17,9 @@ namespace rfinject::cli {
 namespace {
 
 // A trace of a program, as an estimate of it would be.
-class Program {
+class NamedProgram {
  public:
-  explicit Program(const std::string& model) : model_(model) {
+  explicit NamedProgram(const std::string& model) : model_(model) {
     run_.key.models = {model};
     run_.key.training = true;
     run_.models[model].class_name = model;
@@ -115,12 +115,12 @@ struct ResNet50 {
     program.AddLayer(path, "ReLU");
     program.AddCall(path, "aten::relu_", Shape({images, channels, size, size}));
   }
-  Program program;
+  NamedProgram program;
   int images;
   std::map<std::string, std::string> convolutions, gradients, norms, products;
 };
 
-const Run& OnlyRun(const Imported& imported) {
+const Run& TheRun(const Imported& imported) {
   EXPECT_EQ(imported.profile.runs.size(), 1u);
   return imported.profile.runs.begin()->second;
 }
@@ -148,7 +148,7 @@ TEST(NamesTest, ResNet50OnAV100HasTheProgramsNames) {
     const absl::StatusOr<Imported> imported =
         ImportTorchProfiler(RFINJECT_IMPORT_TESTDATA "/v100_resnet50_step.json.gz", known.program.Options());
     ASSERT_TRUE(imported.ok()) << imported.status();
-    const cli::Run& run = OnlyRun(*imported);
+    const cli::Run& run = TheRun(*imported);
     EXPECT_EQ(real.convolutions.size(), 53u);
     EXPECT_EQ(Signatures(run, Phase::kForward, "aten::convolution"), Sets(real.convolutions));
     EXPECT_EQ(Signatures(run, Phase::kBackward, "aten::convolution_backward"), Sets(real.gradients));
@@ -167,8 +167,8 @@ TEST(NamesTest, ResNet50OnAV100HasTheProgramsNames) {
   }
 }
 
-std::string Event(const std::string& category, const std::string& name, int start, int duration,
-                  const std::string& arguments) {
+std::string NamedEvent(const std::string& category, const std::string& name, int start, int duration,
+                       const std::string& arguments) {
   return "{\"ph\":\"X\",\"cat\":\"" + category + "\",\"name\":\"" + name +
          "\",\"pid\":1,\"tid\":1,\"ts\":" + std::to_string(start) + ",\"dur\":" + std::to_string(duration) +
          ",\"args\":{" + arguments + "}}";
@@ -180,29 +180,29 @@ std::string Calls(const std::vector<std::pair<std::string, std::string>>& ops) {
   for (size_t i = 0; i < ops.size(); ++i) {
     const int at = 100 * static_cast<int>(i), number = static_cast<int>(i) + 1;
     const std::string correlation = "\"correlation\":" + std::to_string(number);
-    text += (i == 0 ? "" : ",") + Event("cpu_op", ops[i].first, at, 50, ops[i].second) + "," +
-            Event("cuda_runtime", "cudaLaunchKernel", at + 10, 5, correlation) + "," +
-            Event("kernel", "kernel" + std::to_string(number), at + 20, 7, correlation);
+    text += (i == 0 ? "" : ",") + NamedEvent("cpu_op", ops[i].first, at, 50, ops[i].second) + "," +
+            NamedEvent("cuda_runtime", "cudaLaunchKernel", at + 10, 5, correlation) + "," +
+            NamedEvent("kernel", "kernel" + std::to_string(number), at + 20, 7, correlation);
   }
   return "{\"schemaVersion\":1,\"traceEvents\":[" + text + "]}";
 }
 
 std::map<std::string, std::string> LayersByKernel(const Imported& imported) {
   std::map<std::string, std::string> layers;
-  for (const auto& [key, stats] : OnlyRun(imported).launches)
+  for (const auto& [key, stats] : TheRun(imported).launches)
     layers[key.kernel] = key.layer.model + ":" + key.layer.path;
   return layers;
 }
 
 std::string SaidOf(const Imported& imported, const std::string& id) {
-  for (const DiagnosticInfo& diagnostic : OnlyRun(imported).kept.diagnostic) {
+  for (const DiagnosticInfo& diagnostic : TheRun(imported).kept.diagnostic) {
     if (diagnostic.id == id) return diagnostic.text;
   }
   return "";
 }
 
 TEST(NamesTest, WithoutShapesTheOrderTells) {
-  Program program("Net");
+  NamedProgram program("Net");
   for (const char* path : {"a", "b"}) {
     program.AddLayer(path, "Linear");
     program.AddCall(path, "aten::linear", "f32[2,3] f32[3,4]");
@@ -227,7 +227,7 @@ TEST(NamesTest, WithoutShapesTheOrderTells) {
 
 // Counters of AlexNet on an A100: executed FLOP of fc6 (9216 to 4096) and fc7 (4096 to 4096), batch 128, by layer.
 TEST(NamesTest, CountersHaveLayers) {
-  Program program("AlexNet");
+  NamedProgram program("AlexNet");
   for (const char* path : {"features.0", "features.3", "features.6", "features.8", "features.10"}) {
     program.AddLayer(path, "Conv2d");
     program.AddCall(path, "aten::convolution", "");
@@ -240,7 +240,7 @@ TEST(NamesTest, CountersHaveLayers) {
       ImportTorchProfiler(RFINJECT_IMPORT_TESTDATA "/a100_alexnet_counters.json.gz", program.Options());
   ASSERT_TRUE(imported.ok()) << imported.status();
   std::map<std::string, uint64_t> flop;
-  for (const auto& [key, stats] : OnlyRun(*imported).launches) {
+  for (const auto& [key, stats] : TheRun(*imported).launches) {
     const auto found = stats.metrics.find("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum");
     if (found != stats.metrics.end()) flop[key.layer.path] += static_cast<uint64_t>(2 * found->second.sum);
   }
@@ -251,7 +251,7 @@ TEST(NamesTest, CountersHaveLayers) {
 
 // A recording without steps of a model that does not train: it has as many steps as it repeats those of the trace.
 TEST(NamesTest, RepeatedPassesAreSteps) {
-  Program program("Net");
+  NamedProgram program("Net");
   program.AddLayer("a", "Linear");
   program.AddCall("a", "aten::mm", "f32[2,3] f32[3,4]");
   program.AddLayer("b", "Linear");
@@ -260,7 +260,7 @@ TEST(NamesTest, RepeatedPassesAreSteps) {
   const std::string b = R"("Input Dims":[[2,4],[4,4]],"Input type":["float","float"])";
   const auto steps = [&](const std::vector<std::pair<std::string, std::string>>& calls) -> uint64_t {
     const absl::StatusOr<Imported> imported = ImportTorchProfilerBytes(Calls(calls), "file", program.Options());
-    return imported.ok() ? OnlyRun(*imported).steps.steps : 0;
+    return imported.ok() ? TheRun(*imported).steps.steps : 0;
   };
   const std::pair<std::string, std::string> first = {"aten::mm", a}, second = {"aten::mm", b};
   EXPECT_EQ(steps({first, second}), 1u);
@@ -269,7 +269,7 @@ TEST(NamesTest, RepeatedPassesAreSteps) {
 }
 
 TEST(NamesTest, WhatIsCalledAnotherNumberOfTimesIsLeftAlone) {
-  Program program("Net");
+  NamedProgram program("Net");
   program.AddLayer("a", "Linear");
   program.AddCall("a", "aten::mm", "f32[2,3] f32[3,4]", 2);
   program.AddLayer("b", "Linear");
@@ -294,7 +294,7 @@ std::string Product(int id, const std::string& shapes) {
 
 // The recording has no shapes and the order misleads: the program calls first what the trace has last.
 TEST(NamesTest, ShapesOfAnExecutionTraceTellLayersApart) {
-  Program program("Net");
+  NamedProgram program("Net");
   program.AddLayer("a", "Linear");
   program.AddCall("a", "aten::mm", "f32[2,3] f32[3,4]");
   program.AddLayer("b", "Linear");
@@ -318,7 +318,7 @@ TEST(NamesTest, ShapesOfAnExecutionTraceTellLayersApart) {
 }
 
 TEST(NamesTest, ModulesOfARecordingGetTheirNames) {
-  Program program("Net");
+  NamedProgram program("Net");
   program.AddLayer("encoder", "Encoder");
   for (const char* path : {"encoder.layer.0", "encoder.layer.1"}) {
     program.AddLayer(path, "Block", "encoder");
@@ -327,14 +327,14 @@ TEST(NamesTest, ModulesOfARecordingGetTheirNames) {
   }
   std::string events;
   const auto module = [&events](const std::string& name, int start, int duration) {
-    events += Event("python_function", "nn.Module: " + name, start, duration, "") + ",";
+    events += NamedEvent("python_function", "nn.Module: " + name, start, duration, "") + ",";
   };
   int number = 0;
   const auto kernel = [&](int at) {
     const std::string correlation = "\"correlation\":" + std::to_string(++number);
-    events += Event("cpu_op", "aten::mm", at, 5, "") + "," +
-              Event("cuda_runtime", "cudaLaunchKernel", at + 1, 2, correlation) + "," +
-              Event("kernel", "kernel" + std::to_string(number), at + 3, 7, correlation) + ",";
+    events += NamedEvent("cpu_op", "aten::mm", at, 5, "") + "," +
+              NamedEvent("cuda_runtime", "cudaLaunchKernel", at + 1, 2, correlation) + "," +
+              NamedEvent("kernel", "kernel" + std::to_string(number), at + 3, 7, correlation) + ",";
   };
   module("Net_0", 0, 1000);
   module("Encoder_0", 1, 900);

@@ -32,7 +32,7 @@ class OutlineMaker {
       outline_.has_modules = true;
       return;
     }
-    const Mark mark{span.thread, span.start, -span.end, index};
+    const Mark mark{span.thread, span.start, -span.end, index, span.name};
     if (IsMarkedStep(name)) marked_.push_back(mark);
     if (IsOptimizerStep(name)) optimized_.push_back(mark);
   }
@@ -48,7 +48,7 @@ class OutlineMaker {
   }
 
  private:
-  using Mark = std::tuple<uint32_t, int64_t, int64_t, uint64_t>;  // thread, start, -end, index
+  using Mark = std::tuple<uint32_t, int64_t, int64_t, uint64_t, uint32_t>;  // thread, start, -end, index, name
 
   bool IsNode(uint32_t name) {
     uint8_t& known = is_node_[name];
@@ -66,9 +66,9 @@ class OutlineMaker {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most == counts.end()) return;
     outline_.step_thread = most->first;
-    for (const auto& [thread, start, negative_end, index] : *marks) {
+    for (const auto& [thread, start, negative_end, index, name] : *marks) {
       if (thread != most->first) continue;
-      StepRange step{start, -negative_end};
+      StepRange step{start, -negative_end, name};
       if (!outline_.steps.empty()) {
         if (start < outline_.steps.back().end) continue;  // one inside of another
         if (!outline_.steps_marked) step.start = outline_.steps.back().end;

@@ -16,6 +16,7 @@ namespace rfinject::cli {
 
 struct StepRange {
   int64_t start = 0, end = 0;
+  uint32_t name = 0;  // in TorchRecording::texts
 };
 
 // A set of numbers, most of which follow one another.

@@ -50,6 +50,7 @@ class Explainer {
           absl::StrCat(Milliseconds(times_.outside_ns), " of the GPU's time was launched outside of the ",
                        tree_.steps().size(), " steps, and is part of the sums"));
     }
+    ExplainSteps();
     if (tree_.steps().empty()) {
       const std::string taken = tree_.step_count() > 1 ? "each pass of the trace of names" : "all of it";
       Say(kWarning, "no-steps",
@@ -130,6 +131,25 @@ class Explainer {
     }
     if (rest > 0) named.push_back(absl::StrCat(rest, " ns on ", streams.size() - kNamed, " more"));
     Say(kInfo, "streams", absl::StrCat("the GPU's time is ", absl::StrJoin(named, ", ")));
+  }
+
+  // Steps that are unlike the others, all of which are in the sums.
+  void ExplainSteps() {
+    const std::vector<size_t> odd = OddSteps(times_.steps_ns);
+    if (odd.empty()) return;
+    constexpr size_t kNamed = 4;
+    std::vector<std::string> named;
+    for (size_t i = 0; i < std::min(kNamed, odd.size()); ++i) {
+      named.push_back(
+          absl::StrCat(recording_.texts[tree_.steps()[odd[i]].name], " ", Milliseconds(times_.steps_ns[odd[i]])));
+    }
+    std::vector<uint64_t> sorted = times_.steps_ns;
+    std::sort(sorted.begin(), sorted.end());
+    Say(kInfo, "odd-steps",
+        absl::StrCat("of ", sorted.size(), " steps, of ", Milliseconds(sorted[sorted.size() / 2]),
+                     " of GPU time in the middle, ", odd.size(), odd.size() == 1 ? " is" : " are",
+                     " unlike the others, and in all sums: ", absl::StrJoin(named, ", "),
+                     odd.size() > kNamed ? ", …" : ""));
   }
 
   void ExplainNames() {

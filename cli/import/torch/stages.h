@@ -31,7 +31,8 @@ struct CostedProgram {
 struct CostedTimes {
   uint64_t total_ns = 0, outside_ns = 0;
   uint64_t moved_ns = 0, communicated_ns = 0, without_operator_ns = 0;
-  LackingWork lacking;  // of operators whose work is not known
+  LackingWork lacking;             // of operators whose work is not known
+  std::vector<uint64_t> steps_ns;  // of each step
 };
 
 // Adds the launches of a window, and the counters of a recording that has them, until no further key fits

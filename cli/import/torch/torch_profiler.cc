@@ -131,7 +131,7 @@ void AddFacts(const TorchRecording& recording, const CallTree& tree, const Coste
     run.process_list[0].rank = recording.rank;
     run.process_list[0].world_size = recording.world_size;
   }
-  const size_t steps = tree.steps().size() > 1 ? std::min(tree.steps().size(), kMaxSampledStepsKept) : 0;
+  const size_t steps = KeepsSteps(tree) ? tree.steps().size() : 0;
   for (size_t step = 0; step < steps; ++step) run.sampled_steps[std::string(kMetricTime)][step] = 1;
   builder->result.rows = recording.events;
   DefineWork(&builder->result.profile);

@@ -64,9 +64,9 @@ TEST(PackedListTest, AnEventTakesFewBytes) {
 // --- A training program of several steps: an operator with a module, its backward on a thread of its own, a kernel
 // whose launch is not in the file, and one that ends in the next step. As the profiler writes them, operators come
 // first.
-class Program {
+class LongProgram {
  public:
-  explicit Program(int steps) {
+  explicit LongProgram(int steps) {
     for (int step = 0; step < steps; ++step) AddStep(step);
   }
   void Add(std::vector<std::string>* events, const char* category, const std::string& name, int64_t start,
@@ -115,7 +115,7 @@ class Program {
   std::vector<std::string> host_, gpu_;
 };
 
-Imported ImportOf(const Program& program, uint64_t window_events) {
+Imported ImportOf(const LongProgram& program, uint64_t window_events) {
   ImportOptions options;
   options.torch_window_events = window_events;
   absl::StatusOr<Imported> imported = ImportTorchProfilerBytes(program.Text(), "file", options);
@@ -123,7 +123,7 @@ Imported ImportOf(const Program& program, uint64_t window_events) {
   return imported.ok() ? *std::move(imported) : Imported{};
 }
 
-std::vector<size_t> EventsOfWindows(const Program& program, uint64_t events) {
+std::vector<size_t> EventsOfWindows(const LongProgram& program, uint64_t events) {
   const std::string text = program.Text();
   auto bytes = ByteStream::OfBytes(text);
   TorchRecording recording = *ReadTorchRecording(**bytes);
@@ -144,19 +144,19 @@ std::vector<size_t> EventsOfWindows(const Program& program, uint64_t events) {
 TEST(TorchWindowsTest, AWindowHasWholeSteps) {
   constexpr uint64_t kEventsOfStep = 13;  // seven spans, and a call counts twice
   // An annotation that ends when a window begins is in both.
-  EXPECT_THAT(EventsOfWindows(Program(4), 1), ElementsAre(7, 8, 8, 8));
-  EXPECT_THAT(EventsOfWindows(Program(4), kEventsOfStep + 1), ElementsAre(14, 15));
-  EXPECT_THAT(EventsOfWindows(Program(4), kOneWindow), ElementsAre(28));
+  EXPECT_THAT(EventsOfWindows(LongProgram(4), 1), ElementsAre(7, 8, 8, 8));
+  EXPECT_THAT(EventsOfWindows(LongProgram(4), kEventsOfStep + 1), ElementsAre(14, 15));
+  EXPECT_THAT(EventsOfWindows(LongProgram(4), kOneWindow), ElementsAre(28));
 }
 
 TEST(TorchWindowsTest, AnOperatorIsNotCut) {
-  Program program(4);
+  LongProgram program(4);
   program.AddHost("cpu_op", "aten::slow", 700, 1500, "", 3);  // from the first step to the third
   EXPECT_THAT(EventsOfWindows(program, 1), ElementsAre(7 + 7 + 7 + 1, 8));
 }
 
 TEST(TorchWindowsTest, WindowsAddUpToTheWhole) {
-  const Imported whole = ImportOf(Program(7), kOneWindow);
+  const Imported whole = ImportOf(LongProgram(7), kOneWindow);
   ASSERT_EQ(whole.profile.runs.size(), 1u);
   const cli::Run& run = whole.profile.runs.begin()->second;
   EXPECT_EQ(run.launches.size(), 4u);
@@ -167,7 +167,7 @@ TEST(TorchWindowsTest, WindowsAddUpToTheWhole) {
     }
   }
   for (const uint64_t events : {1, 14, 30}) {
-    const Imported parts = ImportOf(Program(7), events);
+    const Imported parts = ImportOf(LongProgram(7), events);
     EXPECT_TRUE(parts.profile == whole.profile) << events;
     EXPECT_EQ(parts.kernels, whole.kernels);
   }

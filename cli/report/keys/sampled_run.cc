@@ -80,6 +80,8 @@ SampledRun::SampledRun(const Profile& profile, const Run& run) {
     }
   }
   AddTotal(run);
+  // A recording has all of its steps, and its sums are those of the file: none stands for others.
+  if (run.key.source == SourceKind::kImported && IsWhole(Sampled::kTime)) return;
   if (SetSlowStepsAside(run)) AddTotal(run);
   if (WeighKinds(run)) AddTotal(run);
   const auto many = [&](uint64_t of) { return static_cast<double>(of) > kFewProcesses * processes_; };
@@ -102,6 +104,12 @@ SampledRun::SampledRun(const Profile& profile, const Run& run) {
       metric.trust = Trust::kFewSteps;
     }
   }
+}
+
+bool SampledRun::IsWhole(Sampled what) const {
+  const Metric& metric = Of(what);
+  return !metric.steps.empty() && static_cast<double>(metric.steps.size()) >= run_steps_ &&
+         std::ranges::all_of(metric.processes, [this](double processes) { return processes >= processes_; });
 }
 
 void SampledRun::AddTotal(const Run& run) {

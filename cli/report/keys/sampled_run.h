@@ -76,6 +76,7 @@ class SampledRun {
     std::vector<double> weights;
     std::vector<bool> longer;
   };
+  bool IsWhole(Sampled what) const;  // whether every step of every process is among the sampled ones
   bool SetSlowStepsAside(const Run& run);
   void AddTotal(const Run& run);
   bool MissesAKind(const Run& run, size_t metric) const;
