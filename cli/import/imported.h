@@ -71,6 +71,8 @@ class KeyMemory {
  private:
   uint64_t left_;
 };
+// What stands for the operator of a launch whose call is not in the file.
+inline constexpr char kLaunchNotInFile[] = "(launch not in the file)";
 inline constexpr char kTooManyKeys[] = "holds more distinct launch keys than fit in memory";
 
 }  // namespace rfinject::cli

@@ -29,26 +29,80 @@ bool Has(const std::vector<std::string>& words, std::string_view word) {
 
 }  // namespace
 
-Phase PhaseOfRange(std::string_view name) {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Phase>, 8> kPhaseWords = {{{"forward", Phase::kForward},
+                                                                            {"backward", Phase::kBackward},
+                                                                            {"autograd", Phase::kBackward},
+                                                                            {"optimizer", Phase::kOptimizer},
+                                                                            {"optim", Phase::kOptimizer},
+                                                                            {"dataloader", Phase::kData},
+                                                                            {"validation", Phase::kEval},
+                                                                            {"eval", Phase::kEval}}};
+// Words that stand beside them in a word of code that marks a phase: "forward_pass", "optimizer_step", "run_eval".
+constexpr std::string_view kBeside[] = {"pass",  "step",  "loop", "epoch", "phase", "batch", "iter", "iteration",
+                                        "model", "train", "run",  "do",    "time",  "loss",  "grad", "update"};
+
+bool IsBeside(const std::string& word) {
+  return std::ranges::find(kBeside, std::string_view(word)) != std::end(kBeside);
+}
+
+// A node of autograd, "AddmmBackward0".
+bool IsNode(std::string_view name) {
+  while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0) name.remove_suffix(1);
+  return name.ends_with("Backward");
+}
+
+// Whether a word of code has a phase's word in it without marking a phase: it is something's own name.
+bool HidesPhase(std::string_view name) {
   const std::vector<std::string> words = WordsOf(name);
-  constexpr std::array<std::pair<std::string_view, Phase>, 8> kWords = {{{"forward", Phase::kForward},
-                                                                         {"backward", Phase::kBackward},
-                                                                         {"autograd", Phase::kBackward},
-                                                                         {"optimizer", Phase::kOptimizer},
-                                                                         {"optim", Phase::kOptimizer},
-                                                                         {"dataloader", Phase::kData},
-                                                                         {"validation", Phase::kEval},
-                                                                         {"eval", Phase::kEval}}};
-  for (const auto& [word, phase] : kWords) {
-    if (Has(words, word)) return phase;
+  return name.find_first_of(" .#/(") == std::string_view::npos &&
+         std::ranges::any_of(kPhaseWords, [&words](const auto& one) { return Has(words, one.first); });
+}
+
+}  // namespace
+
+Phase PhaseOfRange(std::string_view name) {
+  while (!name.empty()) {
+    // A word of code, "optimizer_step" of "train/optimizer_step 3".
+    const size_t end = std::min(name.find_first_of(" .#/()[]:,-+|=<>"), name.size());
+    const std::vector<std::string> words = WordsOf(name.substr(0, end));
+    name.remove_prefix(std::min(end + 1, name.size()));
+    for (const auto& [word, phase] : kPhaseWords) {
+      if (!Has(words, word)) continue;
+      const bool alone =
+          std::ranges::all_of(words, [word = word](const std::string& one) { return one == word || IsBeside(one); });
+      if (alone) return phase;
+    }
   }
   return Phase::kOther;
+}
+
+std::string_view NameOfRange(std::string_view text) {
+  return text.substr(0, std::min({text.find(", seq = "), text.find(", op_id = "), text.find(", sizes = ")}));
+}
+
+bool IsOperatorRange(std::string_view text) {
+  const std::string_view name = NameOfRange(text);
+  return name.size() != text.size() || name.find("::") != std::string_view::npos || name.starts_with("nccl") ||
+         IsNode(name);
+}
+
+Phase PhaseOfOperator(std::string_view name) {
+  if (name.starts_with("autograd::") || IsNode(name)) return Phase::kBackward;
+  if (const size_t space = name.rfind("::", name.find('(')); space != std::string_view::npos) {
+    name.remove_prefix(space + 2);
+  }
+  const std::vector<std::string> words = WordsOf(name.substr(0, name.find_first_of(" (")));
+  if (Has(words, "backward") || Has(words, "bwd")) return Phase::kBackward;
+  return Has(words, "forward") || Has(words, "fwd") ? Phase::kForward : Phase::kOther;
 }
 
 bool IsLoaderName(std::string_view name) { return name.starts_with("enumerate(DataLoader)#"); }
 
 bool IsStepName(std::string_view name) {
-  if (IsLoaderName(name)) return false;  // "..._SingleProcessDataLoaderIter.__next__"
+  if (IsLoaderName(name) || NameOfRange(name).size() != name.size())
+    return false;  // "..._SingleProcessDataLoaderIter.__next__"
   const std::vector<std::string> words = WordsOf(name);
   if (name.find("::") != std::string_view::npos || Has(words, "norm")) return false;
   if (Has(words, "optimizer") || Has(words, "optim") || Has(words, "scheduler")) return false;
@@ -75,13 +129,16 @@ NvtxPlace NvtxStack::At(int64_t thread, int64_t time) {
       place.path.clear();  // a range around a step ("epoch 2") is no part of the network
       continue;
     }
-    const std::string_view name = std::string_view(range.name).substr(0, range.name.find(','));
-    if (const Phase phase = PhaseOfRange(name); phase != Phase::kOther) {
-      place.phase = phase;
+    const std::string_view name = NameOfRange(range.name);
+    const Phase phase = PhaseOfRange(name);
+    if (IsOperatorRange(range.name) || (phase == Phase::kOther && HidesPhase(name))) {
+      place.op = name;
+      // What autograd or the program says of the phase counts before what an operator's name does.
+      if (place.phase == Phase::kOther) place.phase = PhaseOfOperator(name);
       continue;
     }
-    if (name.find("::") != std::string_view::npos) {
-      place.op = name;
+    if (phase != Phase::kOther) {
+      place.phase = phase;
       continue;
     }
     if (!place.path.empty()) place.path += '.';

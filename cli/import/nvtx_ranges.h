@@ -28,14 +28,24 @@ bool IsLoaderName(std::string_view name);
 // "batch"; not "optimizer.step", which is a part of one.
 bool IsStepName(std::string_view name);
 
-// The phase that a range of this name marks ("forward", "validation"); kOther for every other name.
+// The phase that a range of this name marks ("forward", "validation epoch 3", "model.forward"); kOther for every
+// other name, and for one that merely has such a word in it ("_forward_unimplemented_layer").
 Phase PhaseOfRange(std::string_view name);
+
+// Whether a range is that of an operator: of torch's, which it marks with ", seq = N" and ", op_id = N" behind the
+// name (emit_nvtx); of a library's, whose name has its own in front ("flash_attn::_flash_attn_forward"); of a node of
+// autograd; or of a call of NCCL. `text` is all of the range's.
+bool IsOperatorRange(std::string_view text);
+// The range's name, without what torch writes behind it.
+std::string_view NameOfRange(std::string_view text);
+// The phase that an operator says it belongs to: "aten::convolution_backward", "xformers_flash::flash_bwd".
+Phase PhaseOfOperator(std::string_view name);
 
 // Where a launch was made.
 struct NvtxPlace {
   bool in_step = false;
   std::string path;             // names of the ranges inside the step, "block1.conv", without operators' and steps'
-  std::string op;               // of the innermost range that is an ATen operator's (emit_nvtx): "aten::conv2d"
+  std::string op;               // of the innermost range that is an operator's: "aten::conv2d"
   Phase phase = Phase::kOther;  // where a range is called after one
   friend bool operator==(const NvtxPlace&, const NvtxPlace&) = default;
 };

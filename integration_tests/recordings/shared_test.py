@@ -6,6 +6,8 @@
 Without that folder nothing is tested, which a line says.
 """
 import argparse
+import collections
+import csv
 import decimal
 import gzip
 import json
@@ -18,7 +20,7 @@ import unittest
 OPTIONS = argparse.Namespace()
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
 CASES, H100 = SHARED / "cases", SHARED / "h100" / "recordings"
-PUBLISHED = SHARED / "recordings" / "pytorch_profiler"
+NSYS, PUBLISHED = SHARED / "recordings" / "nsys", SHARED / "recordings" / "pytorch_profiler"
 GPU = ("Kernel", "Memcpy", "Memset", "kernel", "gpu_memcpy", "gpu_memset")
 
 
@@ -74,6 +76,44 @@ class Cases(Shared):
 
     def test_a_board_has_no_other_boards_roofs(self):
         self.assertIsNone(self.report(CASES / "a2_4_v100_sxm3.json")["device"]["roofs_of"])
+
+
+    def test_operators_whose_names_have_words_of_phases(self):
+        rows = self.by_op(CASES / "a3_8_words_in_operator_names.sqlite")
+        times = {"aten::convolution_backward": ("backward", 10), "flash_attn::_flash_attn_forward": ("forward", 20),
+                 "aten::native_layer_norm_backward": ("backward", 30),
+                 "FSDP::pre_forward (encoder.block.14.layer.0)": ("forward", 40), "aten::mm": ("other", 50),
+                 "RegisterPostBackwardFunction": ("backward", 60), "aten::_log_softmax_backward_data": ("backward", 70),
+                 "FSDP::all_gather": ("other", 80), "xformers_flash::flash_bwd": ("backward", 90),
+                 "_forward_unimplemented_layer": ("forward", 100)}
+        self.assertEqual({op: (phase, round(row["time_ns"])) for (phase, op), row in rows.items()}, times)
+
+    def test_a_backward_without_sizes_joins_its_forward(self):
+        path = CASES / "a3_9_seq_without_sizes.sqlite"
+        rows = self.report(path, "--by", "layer")["rows"]
+        self.assertEqual([(row["layer"], round(row["time_ns"])) for row in rows], [("m.fc1", 2500)])
+        phases = {row["phase"]: round(row["time_ns"]) for row in self.report(path, "--by", "phase")["rows"]}
+        self.assertEqual(phases, {"forward": 1000, "backward": 1500})
+
+    def test_ranges_of_another_kind_are_counted(self):
+        self.assertIn("1 NVTX range of another kind was not used", self.cli("report", CASES / "a3_7_start_end_range.sqlite").stdout)
+
+
+class Exports(Shared):
+    def test_operators_have_the_time_of_their_ranges(self):
+        for name in ("nsysai_h100_2gpu_1s", "nsysai_mfu_2gpu_after"):
+            path = self.folder / f"{name}.sqlite"
+            path.write_bytes(gzip.decompress((NSYS / f"{name}.sqlite.gz").read_bytes()))
+            with open(NSYS / f"{name}_truth_by_op.csv", encoding="utf-8") as file:
+                truth = {row["innermost_range"]: (int(row["kernels"]), int(row["ns"])) for row in csv.DictReader(file)}
+            report = self.report(path, "--by", "kernel")
+            found = collections.defaultdict(lambda: [0, 0])
+            for row in report["rows"]:
+                if not row["kernel"].lower().startswith(("memcpy", "memset")):
+                    found[row["op"]][0] += row["launches"]
+                    found[row["op"]][1] += round(row["time_ns"])
+            self.assertEqual({op: tuple(sums) for op, sums in found.items()}, truth)
+            self.assertEqual(report["alarms"], [])
 
 
 class OwnRecordings(Shared):

@@ -19,6 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/import/nsys/activity.h"
 #include "cli/import/nsys/nvtx_operators.h"
+#include "cli/import/nsys/ranges.h"
 #include "cli/import/nsys/step_times.h"
 #include "cli/import/nsys/untrusted_database.h"
 #include "cli/import/nvtx_ranges.h"
@@ -32,6 +33,18 @@ namespace {
 
 uint32_t Unsigned(sqlite3_stmt* statement, int column) {
   return static_cast<uint32_t>(std::clamp<int64_t>(sqlite3_column_int64(statement, column), 0, UINT32_MAX));
+}
+
+constexpr char kCopy[] = "memcpy";
+constexpr int64_t kToGpu = 1, kToHost = 2;  // of copyKind
+// As torch.profiler has it, "Memcpy HtoD", where the export says between what data was copied.
+std::string NameOfCopy(const std::string& name, int64_t kind) {
+  constexpr std::pair<int64_t, const char*> kKinds[] = {
+      {kToGpu, "HtoD"}, {kToHost, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
+  for (const auto& [number, word] : kKinds) {
+    if (name == kCopy && kind == number) return absl::StrCat("Memcpy ", word);
+  }
+  return name;
 }
 
 class NsysImporter {
@@ -57,13 +70,13 @@ class NsysImporter {
       return database_.status().ok() ? Fail("no table StringIds, which has the names of kernels") : Failure();
     }
     FindDevice();
-    FindRanges();
+    FindNsysRanges(&database_, &ranges_);
     absl::Status status = ReadTables(columns, name);
     if (status.ok() && !callers_known_) {
       builder_ = RunBuilder(path_, "nsys");
-      operators_.reset();
+      ranges_.operators.reset();
       lacking_ = {};
-      total_ns_ = 0;
+      total_ns_ = without_call_ = without_call_ns_ = 0;
       places_.clear();
       place_numbers_.clear();
       activity_ = {};
@@ -73,7 +86,7 @@ class NsysImporter {
     if (!status.ok()) return status;
     if (builder_.result.kernels == 0) return Fail("the export has no kernels");
     idle_ = activity_.IdleText(&database_);
-    if (steps_ > 0) AddNsysSteps(step_thread_, &database_, &builder_.run);
+    if (ranges_.steps > 0) AddNsysSteps(ranges_.step_thread, &database_, &builder_.run);
     AddFacts();
     if (!database_.status().ok()) return Failure();
     return builder_.Finish();
@@ -103,9 +116,11 @@ class NsysImporter {
                                             column("dynamicSharedMemory"), ", ", column("deviceId")),
                                "", Phase::kOther);
     for (const auto& [table, what] :
-         {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy"}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
+         {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", kCopy}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
       if (!status.ok() || database_.ColumnsOf(table).empty()) continue;
-      status = Read(table, "0, 0, 0, 0, 0, 0, 0, 0, 0", what, Phase::kData);
+      const bool has_kind = database_.ColumnsOf(table).contains("copyKind");
+      status =
+          Read(table, absl::StrCat(has_kind ? "k.copyKind" : "0", ", 0, 0, 0, 0, 0, 0, 0, 0"), what, Phase::kData);
     }
     return status;
   }
@@ -114,7 +129,7 @@ class NsysImporter {
   // to the call of CUDA's runtime, and the call's thread and time lead to the ranges.
 
   bool HasCaller(const std::string& table) {
-    return has_ranges_ && callers_known_ && database_.ColumnsOf(table).contains("correlationId");
+    return ranges_.known && callers_known_ && database_.ColumnsOf(table).contains("correlationId");
   }
   std::string Caller(const std::string& table) { return HasCaller(table) ? "r.globalTid, r.start" : "NULL, NULL"; }
   std::string CallerJoin(const std::string& table) {
@@ -128,51 +143,6 @@ class NsysImporter {
   }
   std::string CallerOrder(const std::string& table) {
     return HasCaller(table) ? " ORDER BY r.globalTid, r.start" : "";
-  }
-
-  // Whether launches can be found in ranges, and how many steps these mark: those of the thread that has most.
-  void FindRanges() {
-    const std::set<std::string> ranges = database_.ColumnsOf("NVTX_EVENTS");
-    const std::set<std::string> calls = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_RUNTIME");
-    const auto has = [](const std::set<std::string>& columns, std::initializer_list<const char*> names) {
-      return std::all_of(names.begin(), names.end(), [&](const char* name) { return columns.contains(name); });
-    };
-    has_ranges_ = has(ranges, {"start", "end", "eventType", "text", "globalTid"}) &&
-                  has(calls, {"start", "correlationId", "globalTid"});
-    if (!has_ranges_) return;
-    std::map<int64_t, uint64_t> steps;  // by thread
-    int64_t thread = 0, end = 0;        // of the step that was last
-    bool has_shapes = false;
-    const auto next = PushPopRanges(&database_);
-    for (NvtxRange range; next(&range);) {
-      has_shapes = has_shapes || !ParseNvtxOperator(range.name).sizes.empty();
-      if (!IsStepName(range.name) || (range.thread == thread && range.start < end)) continue;
-      thread = range.thread;
-      end = range.end;
-      if (++steps[thread] > steps_) {
-        steps_ = steps[thread];
-        step_thread_ = thread;
-      }
-    }
-    if (has_shapes) FindOperators();
-  }
-
-  void FindOperators() {
-    operators_.emplace();
-    int64_t thread = 0, end = INT64_MIN;  // of the step
-    const auto next = PushPopRanges(&database_);
-    for (NvtxRange range; next(&range) && !operators_->full();) {
-      const bool step = IsStepName(range.name);
-      if (step) {
-        thread = range.thread;
-        end = range.end;
-      }
-      // What is around a step, or a phase, is no part of the network.
-      const bool inside = steps_ == 0 || (range.thread == thread && range.start < end);
-      const std::string_view name = ParseNvtxOperator(range.name).name;
-      operators_->Add(range, inside && !step && PhaseOfRange(name) == Phase::kOther);
-    }
-    operators_->Finish();
   }
 
   // --- Launches. What makes a key is numbers, but for the name and the place, which are looked up once each.
@@ -209,6 +179,8 @@ class NsysImporter {
   struct Launch {
     RawKey key;
     uint64_t ns = 0;
+    int64_t bytes = -1;  // that a copy moves; negative: it is none, or the file does not say
+    bool crosses_bus() const { return bytes >= 0 && (key.name == kToGpu || key.name == kToHost); }
   };
   using Known = absl::flat_hash_map<RawKey, std::pair<LaunchStats*, Stat*>>;  // of builder_
 
@@ -232,18 +204,20 @@ class NsysImporter {
     if (stats == nullptr) {
       const RawKey& raw = launch.key;
       LaunchKey key;
-      key.kernel = reading->name.empty() ? NameOf(reading->names, raw.name) : reading->name;
+      key.kernel = reading->name.empty() ? NameOf(reading->names, raw.name) : NameOfCopy(reading->name, raw.name);
       std::copy_n(raw.numbers.begin(), 3, key.grid.begin());
       std::copy_n(raw.numbers.begin() + 3, 3, key.block.begin());
       key.dynamic_shared_bytes = raw.numbers[6];
       key.device = raw.numbers[7];
       const NvtxPlace& place = places_[raw.place];
+      // Between the host and the GPU data is moved, whoever asked for it.
       key.phase = IsCommunicationKernel(key.kernel) ? Phase::kCommunication
+                  : launch.crosses_bus()            ? Phase::kData
                   : place.phase != Phase::kOther    ? place.phase
                                                     : reading->phase;
       key.op = raw.work != nullptr ? raw.work->op : place.op;
       if (raw.work != nullptr) key.signature = raw.work->signature;
-      key.layer = reading->ranges && steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
+      key.layer = reading->ranges && ranges_.steps > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
       stats = builder_.StatsOf(key);
       if (stats == nullptr) return nullptr;
       time = &stats->metrics[std::string(kMetricTime)];
@@ -252,6 +226,9 @@ class NsysImporter {
     time->Add(launch.ns);
     total_ns_ += launch.ns;
     ++builder_.result.kernels;
+    if (launch.crosses_bus()) {
+      stats->metrics[std::string(kMetricPcieBytes)].Add(static_cast<uint64_t>(launch.bytes));
+    }
     return stats;
   }
 
@@ -266,7 +243,7 @@ class NsysImporter {
       return std::pair(RoleOfKernel(kernel.name) == KernelRole::kMultiplies, kernel.ns);
     };
     const auto main = std::ranges::max_element(kernels, {}, rank);
-    const OperatorWork& work = operators_->WorkOf(op, OperandsOfKernel(main->name));
+    const OperatorWork& work = ranges_.operators->WorkOf(op, OperandsOfKernel(main->name));
     std::vector<WorkPart> parts = PartsOf(work, kernels);
     if (!reading->worked.insert(op).second) parts.assign(parts.size(), WorkPart(WorkRange{0, 0, 1}));
     for (size_t i = 0; i < launches->size(); ++i) {
@@ -298,13 +275,14 @@ class NsysImporter {
   bool AddCalled(Launch launch, std::optional<std::pair<int64_t, int64_t>> called, Reading* reading) {
     uint32_t op = kNoSpan;
     NvtxPlace place;
+    if (!called && reading->ranges && reading->name.empty()) place.op = kLaunchNotInFile;
     if (reading->ranges && called) {
       place = reading->ranges->At(called->first, called->second);
-      if (operators_ && reading->name.empty()) op = operators_->At(called->first, called->second);
+      if (ranges_.operators && reading->name.empty()) op = ranges_.operators->At(called->first, called->second);
     }
     if (op != kNoSpan) {
-      place.phase = operators_->PhaseOf(op);
-      if (const std::optional<std::string> layer = operators_->LayerOfBackward(op)) {
+      place.phase = ranges_.operators->PhaseOf(op);
+      if (const std::optional<std::string> layer = ranges_.operators->LayerOfBackward(op)) {
         place.path = *layer;
         place.in_step = true;
       }
@@ -312,7 +290,7 @@ class NsysImporter {
     launch.key.place = NumberOf(place);
     // More kernels than any operator has, of a file that is made to have as many in one.
     constexpr size_t kMostHeld = 4096;
-    const uint32_t root = op == kNoSpan ? kNoSpan : operators_->RootOf(op);
+    const uint32_t root = op == kNoSpan ? kNoSpan : ranges_.operators->RootOf(op);
     if (root != reading->root || reading->held >= kMostHeld) {
       if (!AddHeld(reading)) return false;
     }
@@ -327,18 +305,20 @@ class NsysImporter {
   // Reads a table whose nine columns `key` are a launch's name, grid, block, shared memory and device. `name` stands
   // for the first of them where it is not empty.
   absl::Status Read(const std::string& table, const std::string& key, const std::string& name, Phase phase) {
-    const bool has_device = database_.ColumnsOf(table).contains("deviceId");
-    const Statement statement =
-        database_.Prepare(absl::StrCat("SELECT ", key, ", k.start, k.end, ", has_device ? "k.deviceId" : "0", ", ",
-                                       Caller(table), " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)));
+    const std::set<std::string> columns = database_.ColumnsOf(table);
+    const bool has_bytes = columns.contains("bytes") && columns.contains("copyKind");
+    const Statement statement = database_.Prepare(
+        absl::StrCat("SELECT ", key, ", k.start, k.end, ", columns.contains("deviceId") ? "k.deviceId" : "0",
+                     has_bytes ? ", k.bytes, " : ", -1, ", Caller(table), " FROM ", table, " k ", CallerJoin(table),
+                     CallerOrder(table)));
     Reading reading;
     reading.name = name;
     reading.phase = phase;
     if (name.empty()) reading.names = database_.Prepare("SELECT value FROM StringIds WHERE id = ?");
     if (!database_.status().ok()) return Failure();
-    constexpr int kStart = 9, kEnd = 10, kDevice = 11, kThread = 12, kCall = 13;
-    if (has_ranges_ && callers_known_) reading.ranges.emplace(PushPopRanges(&database_));
-    if (operators_) operators_->Rewind();
+    constexpr int kStart = 9, kEnd = 10, kDevice = 11, kBytes = 12, kThread = 13, kCall = 14;
+    if (ranges_.known && callers_known_) reading.ranges.emplace(PushPopRanges(&database_));
+    if (ranges_.operators) ranges_.operators->Rewind();
     const uint64_t rows_before = builder_.result.rows;
     while (database_.Row(statement)) {
       sqlite3_stmt* row = statement.get();
@@ -352,14 +332,18 @@ class NsysImporter {
       activity_.Add(sqlite3_column_int64(row, kDevice), at);
       Launch launch;
       launch.ns = static_cast<uint64_t>(at.end) - static_cast<uint64_t>(at.start);
+      launch.bytes = sqlite3_column_int64(row, kBytes);
       launch.key.name = sqlite3_column_type(row, 0) == SQLITE_NULL ? kNoName : sqlite3_column_int64(row, 0);
       for (size_t i = 0; i < launch.key.numbers.size(); ++i) {
         launch.key.numbers[i] = Unsigned(row, 1 + static_cast<int>(i));
       }
-      // A launch without a call (of a CUDA graph) is in no range.
+      // What was launched before the file begins has no call in it, and is in no range.
       std::optional<std::pair<int64_t, int64_t>> called;
       if (sqlite3_column_type(row, kThread) != SQLITE_NULL) {
         called = {sqlite3_column_int64(row, kThread), sqlite3_column_int64(row, kCall)};
+      } else if (reading.ranges && HasCaller(table)) {
+        ++without_call_;
+        without_call_ns_ += launch.ns;
       }
       if (!AddCalled(launch, called, &reading)) return Fail(kTooManyKeys);
     }
@@ -387,8 +371,29 @@ class NsysImporter {
     if (const std::string lacking = lacking_.Text(total_ns_); !lacking.empty()) {
       builder_.Say({.id = "work-not-known", .text = lacking});
     }
-    if (operators_->full()) {
+    if (ranges_.operators->full()) {
       Warn("it has more NVTX ranges than fit in memory, and operators in the last ones have no FLOP and no bytes");
+    }
+  }
+
+  // What of the file found no place, or was not used.
+  void ExplainJoins() {
+    if (without_call_ > 0) {
+      builder_.Say(
+          {.id = "launch-not-recorded",
+           .text = absl::StrFormat(
+               "of %d of %d kernels and copies, %.2g %% of the GPU's time, the launch is not "
+               "in the file, and so no range",
+               without_call_, builder_.result.kernels,
+               100 * static_cast<double>(without_call_ns_) / static_cast<double>(std::max<uint64_t>(total_ns_, 1)))});
+    }
+    if (ranges_.not_nesting > 0) {
+      builder_.Say({.id = "ranges-not-used",
+                    .text = absl::StrCat(ranges_.not_nesting,
+                                         ranges_.not_nesting == 1 ? " NVTX range of another kind was"
+                                                                  : " NVTX ranges of another kind were",
+                                         " not used: they begin and end anywhere (NvtxStartEndRange), and nest in "
+                                         "nothing")});
     }
   }
 
@@ -398,23 +403,25 @@ class NsysImporter {
     cli::Run& run = builder_.run;
     ForgetIdleWork(&run);
     builder_.SetModel(model_);
-    run.key.training = operators_ && operators_->trains();
+    run.key.training = ranges_.operators && ranges_.operators->trains();
     run.key.gpu = device_.name;
     run.devices = {device_};
-    run.steps.steps = std::max<uint64_t>(steps_, 1);
+    run.steps.steps = std::max<uint64_t>(ranges_.steps, 1);
     for (const auto& [key, stats] : run.launches) {
       if (!key.layer.model.empty())
         run.layers.try_emplace(key.layer, LayerInfo{{.order = run.layers.size() + 1}, ""});
     }
     DefineMetric(kMetricTime, "ns", &builder_.result.profile);
-    if (operators_) {
+    DefineMetric(kMetricPcieBytes, "byte", &builder_.result.profile);
+    ExplainJoins();
+    if (ranges_.has_shapes) {
       ExplainWork();
     } else {
       Warn(
           "nsys has no counters, and no range has shapes (nsys profile --pytorch=autograd-shapes-nvtx): FLOP and bytes "
           "are missing, times are there");
     }
-    if (steps_ == 0) {
+    if (ranges_.steps == 0) {
       Warn("no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one");
     }
     if (!callers_known_) {
@@ -434,16 +441,14 @@ class NsysImporter {
   const std::string path_;
   const ImportOptions& options_;
   const std::string model_ = options_.model.empty() ? "program" : options_.model;
-  bool has_ranges_ = false;
   bool callers_known_ = true;  // the calls' numbers lead from a launch to one call
-  uint64_t steps_ = 0;         // that ranges mark
-  int64_t step_thread_ = 0;    // on which they do
   std::string idle_;           // what is said of the time in which nothing ran; empty: nothing
   DeviceInfo device_;
   WorkedGpu gpu_;
-  std::optional<NvtxOperators> operators_;  // where ranges have their shapes
+  NsysRanges ranges_;
   LackingWork lacking_;
   uint64_t total_ns_ = 0;
+  uint64_t without_call_ = 0, without_call_ns_ = 0;  // launches, and their time, whose calls are not in the file
   std::vector<NvtxPlace> places_;
   std::map<std::tuple<bool, std::string, std::string, Phase>, size_t> place_numbers_;
   size_t last_place_ = 0;

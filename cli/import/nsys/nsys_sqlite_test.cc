@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -133,6 +134,28 @@ TEST_F(NsysSqlite, KernelsCopiesAndTheGpu) {
   EXPECT_EQ(run.steps.steps, 1u);
   ASSERT_THAT(run.kept.diagnostic, SizeIs(1));
   EXPECT_THAT(run.kept.diagnostic.begin()->text, StartsWith("the GPU was idle for 18 %"));
+}
+
+TEST_F(NsysSqlite, CopiesBetweenHostAndGpuHaveTheirBytes) {
+  Write(
+      std::string(kStrings) + kKernels + Launch(100, 400, 8, 1) +
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, copyKind INTEGER, bytes INTEGER);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 60, 1, 1000), (70, 73, 1, 24), (80, 90, 2, 7), (91, 92, 8, 9);");
+  const Imported result = Import();
+  const cli::Run& run = OnlyRun(result);
+  EXPECT_EQ(Sum(Kernel(run, "Memcpy HtoD", 0), kMetricPcieBytes), 1024u);
+  EXPECT_EQ(Sum(Kernel(run, "Memcpy DtoH", 0), kMetricPcieBytes), 7u);
+  EXPECT_EQ(Sum(Kernel(run, "Memcpy DtoD", 0), kMetricPcieBytes), 0u);
+  EXPECT_EQ(Sum(Kernel(run, "Memcpy DtoD", 0), kMetricTime), 1u);
+}
+
+TEST_F(NsysSqlite, RangesThatDoNotNestAreCounted) {
+  Write(std::string(kStrings) + kKernels + Launch(100, 400, 8, 1) + kRanges + kCalls +
+        "INSERT INTO NVTX_EVENTS VALUES (0, 500, 60, 'a', 7), (3, 600, 60, 'b', 7), (4, NULL, 34, 'a mark', 7);");
+  const Imported result = Import();
+  std::vector<std::string> said;
+  for (const trace::Diagnostic& one : OnlyRun(result).kept.diagnostic) said.push_back(one.text);
+  EXPECT_THAT(said, Contains(StartsWith("2 NVTX ranges of another kind")));
 }
 
 TEST_F(NsysSqlite, ALaunchWithoutANameHasNoOthers) {

@@ -1,7 +1,6 @@
 #include "cli/import/nsys/nvtx_operators.h"
 
 #include <algorithm>
-#include <cctype>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -54,18 +53,11 @@ std::string OperandsText(std::string_view name, std::string_view sizes, DType ty
   return text;
 }
 
-bool IsOperator(std::string_view name) {
-  if (Contains(name, "::")) return true;
-  while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0) name.remove_suffix(1);
-  return name.ends_with("Backward");
-}
-
 }  // namespace
 
 NvtxOperator ParseNvtxOperator(std::string_view text) {
   NvtxOperator found;
-  const size_t end = std::min({text.find(", seq = "), text.find(", op_id = "), text.find(", sizes = ")});
-  found.name = text.substr(0, end);
+  found.name = NameOfRange(text);
   const std::string_view sequence = Behind(text, ", seq = ");
   ParseNumber(sequence.substr(0, sequence.find(',')), &found.sequence);
   std::string_view sizes = Behind(text, ", sizes = ");
@@ -106,7 +98,7 @@ void NvtxOperators::Add(const NvtxRange& range, bool layer) {
   const NvtxOperator parsed = ParseNvtxOperator(range.name);
   span.name = recording_.texts.NumberOf(parsed.name);
   span.sequence = parsed.sequence;
-  if (!IsOperator(parsed.name)) {
+  if (!IsOperatorRange(range.name)) {
     span.kind = layer ? TorchSpan::Kind::kModule : TorchSpan::Kind::kAnnotation;
   } else if (!Contains(parsed.name, "_foreach") && !Contains(parsed.name, "_fused") && !parsed.sizes.empty()) {
     // Of several lists nothing says where one ends.
