@@ -47,6 +47,9 @@ inline void DefineMetric(std::string_view name, std::string_view unit, Profile* 
   profile->metrics[std::string(name)] = {.name = std::string(name), .unit = std::string(unit)};
 }
 
+// A time as reports write it, "3.00 s", "64.9 us"; `ns` below 1000 are "7 ns".
+std::string TimeText(double ns);
+
 // A failure to read `file`, which is named before the reason.
 inline absl::Status FailureOf(const std::string& file, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));

@@ -117,8 +117,8 @@ class Recordings(unittest.TestCase):
             text = self.cli("report", "steps.json").stdout.replace("\n      ", " ")
             self.assertNotIn("left out", text)
             self.assertNotIn("Drifting", text)
-            self.assertEqual("ProfilerStep#6 0.3 ms" in text, len(steps) == 6, text)
-        self.assertIn("ProfilerStep#1501 0.9 ms", text)
+            self.assertEqual("ProfilerStep#6 300 us" in text, len(steps) == 6, text)
+        self.assertIn("ProfilerStep#1501 900 us", text)
 
     def test_what_the_step_waits_for(self):
         self.assertIn("host waits for data", self.cli("report", RESNET, "--by", "wait").stdout)

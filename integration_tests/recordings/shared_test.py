@@ -99,6 +99,31 @@ class Cases(Shared):
         self.assertIn("1 NVTX range of another kind was not used", self.cli("report", CASES / "a3_7_start_end_range.sqlite").stdout)
 
 
+    def said(self, name):
+        return {one["id"]: one["text"] for one in self.report(CASES / name)["diagnostics"]}
+
+    def kernels(self, name):
+        return {row["kernel"]: round(row["time_ns"]) for row in self.report(CASES / name, "--by", "kernel")["rows"]}
+
+    def test_what_is_wrong_in_a_recording_is_counted(self):
+        self.assertEqual(self.kernels("a3_1_unescaped_quote_in_a_name.json"), {"k_one": 10_000, "k_two": 20_000})
+        self.assertIn("1 event is no JSON", self.said("a3_1_unescaped_quote_in_a_name.json")["events-unreadable"])
+        self.assertEqual(self.kernels("a3_2_overlap_in_one_stream.json"), {"A": 100_000, "B": 50_000, "C": 50_000})
+        self.assertTrue(self.said("a3_2_overlap_in_one_stream.json")["kernels-overlap"].endswith(" of A"))
+        self.assertIn("of 3 launches 2 have no kernel", self.said("a3_3_launches_without_kernels.json")["kernels-not-recorded"])
+        self.assertIn("2 GPUs, whose times are added up", self.said("o_two_gpus_in_one_file.json")["several-gpus"])
+
+    def test_other_sources_of_a_recording_are_used(self):
+        self.assertIn("dram__throughput.avg.pct_of_peak_sustained_elapsed 37.5 (5)",
+                      self.said("a3_13_hardware_counters.json")["counters-over-time"])
+        name = "a3_15_inductor_args_and_graph_fqn.json"
+        rows = {row["kernel"]: row for row in self.report(CASES / name, "--by", "kernel")["rows"]}
+        compiled = rows["triton_poi_fused_add_0"]
+        self.assertEqual((compiled["flop"], compiled["compulsory_bytes"]), (1_048_576, 12_582_912))
+        self.assertEqual(rows["ampere_sgemm_128x64_tn"]["layer"], "model.layers.0.mlp.up_proj")
+        self.assertIn("Inductor's own", self.said(name)["work-of-the-compiler"])
+
+
 class Exports(Shared):
     def test_operators_have_the_time_of_their_ranges(self):
         for name in ("nsysai_h100_2gpu_1s", "nsysai_mfu_2gpu_after"):

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/import/imported.h"
 
 namespace rfinject::cli {
 
@@ -60,11 +61,11 @@ std::string NsysActivity::IdleText(UntrustedDatabase* database) {
   }
   if (device) all += length(ran);
   kept_.clear();
-  constexpr double kWorthALine = 0.1, kNsPerMs = 1e6;
+  constexpr double kWorthALine = 0.1;
   count_ = 0;
   if (!(all > 0) || 1 - busy / all < kWorthALine) return {};
-  return absl::StrFormat("the GPU was idle for %.0f %% of the %.3g ms between the file's first kernel and its last",
-                         100 * (1 - busy / all), all / kNsPerMs);
+  return absl::StrFormat("the GPU was idle for %.0f %% of the %s between the file's first kernel and its last",
+                         100 * (1 - busy / all), TimeText(all));
 }
 
 }  // namespace rfinject::cli

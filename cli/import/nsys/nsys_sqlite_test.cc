@@ -130,7 +130,7 @@ TEST_F(NsysSqlite, KernelsCopiesAndTheGpu) {
   EXPECT_EQ(Sum(copies, kMetricTime), 63u);
   // 863 ns of 1011: 0 to 60, 70 to 73, 100 to 400, 500 to 950, 1000 to 1011.
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("no counters"), HasSubstr("all of it is taken for one"),
-                                           HasSubstr("the GPU was idle for 18 % of the 0.00101 ms")));
+                                           HasSubstr("the GPU was idle for 18 % of the 1.01 us")));
   EXPECT_EQ(run.steps.steps, 1u);
   ASSERT_THAT(run.kept.diagnostic, SizeIs(1));
   EXPECT_THAT(run.kept.diagnostic.begin()->text, StartsWith("the GPU was idle for 18 %"));

@@ -96,6 +96,9 @@ class WindowCosts {
     key.device = launched.device;
     key.phase = PhaseOf(index);
     key.layer = LayerOf(tree_.places[index].span);
+    // A node of a CUDA graph knows the module that it was captured in.
+    if (launched.module != 0 && !program_.has_modules)
+      key.layer = {program_.model, recording_.texts[launched.module]};
     const OperatorWork* work = nullptr;
     if (op != kNoSpan) {
       work = &works_.Of(op);
@@ -104,6 +107,8 @@ class WindowCosts {
     } else if (tree_.places[index].call != kNoSpan) {
       const std::string& call = recording_.texts[window_.calls[tree_.places[index].call].name];
       if (IsGraphLaunch(call)) key.op = call;
+    } else if (recording_.all_calls.size() > 0 && activity.kind == TorchActivity::Kind::kKernel) {
+      key.op = kLaunchNotInFile;
     }
     const auto ns = static_cast<uint64_t>(activity.duration);
     LaunchStats* const stats = builder_.AddLaunch(key);
@@ -134,6 +139,7 @@ class WindowCosts {
       times_.lacking.Add(*work, ns);
       return;
     }
+    if (work->given) times_.given_ns += ns;
     AddWork(*work, parts_[index], {key.kernel, ns}, program_.gpu, stats);
   }
 

@@ -80,7 +80,8 @@ struct MemberSetter {
   void operator()(std::monostate) const {}
   void operator()(std::string TorchEvent::*member) const {
     constexpr size_t kLongestName = 64u << 10, kLongestId = 256;
-    (event.*member).assign(text.substr(0, member == &TorchEvent::name ? kLongestName : kLongestId));
+    const bool name = member == &TorchEvent::name || member == &TorchEvent::module;
+    (event.*member).assign(text.substr(0, name ? kLongestName : kLongestId));
   }
   void operator()(std::optional<int64_t> TorchEvent::*member) const { event.*member = ParseMicroseconds(text); }
   void operator()(uint64_t TorchEvent::*member) const { event.*member = Unsigned(text); }
@@ -88,6 +89,11 @@ struct MemberSetter {
     event.*member = static_cast<int64_t>(std::min<uint64_t>(Unsigned(text), INT64_MAX));
   }
   void operator()(uint32_t TorchEvent::*member) const { event.*member = Unsigned32(text); }
+  void operator()(double TorchEvent::*member) const {
+    constexpr double kMost = 1e9;  // as bytes they fit 64 bits
+    double value = 0;
+    event.*member = ParseNumber(text, &value) && value > 0 && value < kMost ? value : 0;
+  }
 };
 
 const TorchField* FindField(std::span<const TorchField> fields, std::string_view key) {
@@ -166,6 +172,9 @@ const TorchField* ArgumentField(std::string_view key) {
                                            {"block", &TorchEvent::block},
                                            {"shared memory", &TorchEvent::shared_bytes},
                                            {"Total Allocated", &TorchEvent::allocated},
+                                           {"kernel_flop", &TorchEvent::given_flop},
+                                           {"kernel_num_gb", &TorchEvent::given_gb},
+                                           {"module_fqn", &TorchEvent::module},
                                            {"Device Type", &TorchEvent::device_type}};
   return FindField(kFields, key);
 }
@@ -179,6 +188,7 @@ TorchKind KindOf(const TorchEvent& event) {
     // A GPU has another type than 0, which is the host.
     return event.name == "[memory]" && event.device_type != 0 ? TorchKind::kMemory : TorchKind::kOther;
   }
+  if (event.phase == "C" && event.category == "hardware_counters") return TorchKind::kSamples;
   if (event.phase != "X") return TorchKind::kOther;
   if (event.category.ends_with("_ccp_events")) return TorchKind::kOtherAccelerator;
   const auto found = std::ranges::find(kCategories, std::string_view(event.category),

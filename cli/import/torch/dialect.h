@@ -32,33 +32,38 @@ void ReadDistributedInfo(const std::string& json, uint32_t* rank, uint32_t* worl
 
 // --- An event, as far as it is read.
 struct TorchEvent {
-  std::string phase, category, name, process, thread;
+  std::string phase, category, name, process, thread, module;
   std::string dims, types, strides, values, grid, block;  // lists as compact JSON
   std::optional<int64_t> start, duration;                 // ns
   uint64_t external_id = 0, correlation = 0, allocated = 0;
   int64_t sequence = TorchSpan::kNone;
   uint32_t device = 0, stream = 0, shared_bytes = 0, device_type = 0;
+  // What Inductor says of a kernel that it made: FLOP, and 10^9 bytes.
+  uint64_t given_flop = 0;
+  double given_gb = 0;
   std::vector<std::pair<uint32_t, double>> metrics;
 
   void Clear() {
     for (std::string* text :
-         {&phase, &category, &name, &process, &thread, &dims, &types, &strides, &values, &grid, &block}) {
+         {&phase, &category, &name, &process, &thread, &module, &dims, &types, &strides, &values, &grid, &block}) {
       text->clear();
     }
     metrics.clear();
     start.reset();
     duration.reset();
-    external_id = correlation = allocated = 0;
+    external_id = correlation = allocated = given_flop = 0;
+    given_gb = 0;
     sequence = TorchSpan::kNone;
     device = stream = shared_bytes = device_type = 0;
   }
 };
 
-// A key of an event or of its "args" that is read, and where its value goes; the texts of "args" are lists.
+// A key of an event or of its "args" that is read, and where its value goes; the texts of "args" are
+// lists, but for the module's name.
 struct TorchField {
   std::string_view key;
   std::variant<std::monostate, std::string TorchEvent::*, std::optional<int64_t> TorchEvent::*,
-               uint64_t TorchEvent::*, int64_t TorchEvent::*, uint32_t TorchEvent::*>
+               uint64_t TorchEvent::*, int64_t TorchEvent::*, uint32_t TorchEvent::*, double TorchEvent::*>
       member;
 };
 // The field of an event, and of its "args"; null for what is not read. Dialects differ in capitals only.
@@ -71,8 +76,8 @@ void SetField(const TorchField& field, std::string_view text, TorchEvent* event)
 uint64_t Unsigned(std::string_view text);
 uint32_t Unsigned32(std::string_view text);
 
-// The first are those of TorchSpan, and behind calls those of TorchActivity, in their orders. kMemory: what the
-// allocator of a GPU had given out.
+// The first are those of TorchSpan, and behind calls those of TorchActivity, in their orders. kSamples: a counter of
+// the whole GPU at one time; kMemory: what the allocator of a GPU had given out.
 enum class TorchKind : uint8_t {
   kOperator,
   kAnnotation,
@@ -82,6 +87,7 @@ enum class TorchKind : uint8_t {
   kCopy,
   kSet,
   kCounters,
+  kSamples,
   kMemory,
   kOtherAccelerator,
   kOther

@@ -32,14 +32,15 @@ constexpr size_t kLongestCapture = 1u << 20;
 constexpr size_t kLongestOperands = 64u << 10;
 
 // RapidJSON's input: bytes from the recording, with what JSON forbids in texts, and profilers write, made a blank.
-// Ends early at a token that is too long, so that memory is bounded.
+// Ends early at a token that is too long, so that memory is bounded. From a mark on, an event's beginning, bytes are
+// kept, so that the reading can go on behind an event that is not JSON.
 class CleanStream {
  public:
   using Ch = char;
-  explicit CleanStream(ByteStream& bytes) : bytes_(bytes), buffer_(new char[kBuffer]) {
+  explicit CleanStream(ByteStream& bytes) : bytes_(bytes) {
     Fill();
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    if (std::string_view(buffer_.get(), end_).starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
+    if (std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
   }
 
   Ch Peek() const { return at_ < end_ ? buffer_[at_] : '\0'; }
@@ -49,7 +50,7 @@ class CleanStream {
     if (at_ == end_) Fill();
     return c;
   }
-  size_t Tell() const { return static_cast<size_t>(offset_) + at_; }
+  size_t Tell() const { return static_cast<size_t>(offset_ + static_cast<int64_t>(at_)); }
   // RapidJSON asks for these of streams that are parsed in place, which this is not.
   Ch* PutBegin() { return nullptr; }
   void Put(Ch /*c*/) {}
@@ -60,26 +61,90 @@ class CleanStream {
   bool token_too_long() const { return too_long_; }
   bool at_end() const { return at_ == end_; }
 
+  void Mark() { mark_ = static_cast<int64_t>(Tell()); }
+  bool marked() const { return mark_ != kNoMark; }
+  size_t mark() const { return static_cast<size_t>(mark_); }
+
+  // Goes from the mark to the next place behind it where an event begins, an object whose first key is one of an
+  // event, and lets `prefix` come before it. False where there is none.
+  bool GoToNextEvent(std::string_view prefix) {
+    at_ = static_cast<size_t>(mark_ + 1 - offset_);
+    if (at_ >= end_) Fill();
+    mark_ = kNoMark;
+    for (char before = '{'; !at_end();) {
+      EndOfToken();
+      const char c = Peek();
+      if (c == '{' && before != ':') {
+        Mark();
+        const bool begins = BeginsEvent();
+        at_ = static_cast<size_t>(mark_ - offset_);
+        if (begins) {
+          buffer_.insert(at_, prefix);
+          end_ += prefix.size();
+          offset_ -= static_cast<int64_t>(prefix.size());
+          mark_ = kNoMark;
+          return true;
+        }
+        mark_ = kNoMark;
+      }
+      if (c != ' ') before = c;
+      Take();
+    }
+    return false;
+  }
+
  private:
   static constexpr size_t kBuffer = 64u << 10;
+  static constexpr int64_t kNoMark = -1;
+
+  void SkipBlanks() {
+    while (Peek() == ' ' && !at_end()) Take();
+  }
+  // Whether what follows is a brace, a key of an event, and a colon.
+  bool BeginsEvent() {
+    constexpr size_t kLongestKey = 8;
+    Take();
+    SkipBlanks();
+    if (Take() != '"') return false;
+    std::string key;
+    for (char c = Take(); c != '"'; c = Take()) {
+      if (at_end() || key.size() == kLongestKey) return false;
+      key += c;
+    }
+    SkipBlanks();
+    return EventField(key) != nullptr && Peek() == ':';
+  }
+
+  // Reads on; what lies behind the mark stays.
   void Fill() {
-    offset_ += end_;
-    at_ = end_ = 0;
-    if (offset_ - std::min(offset_, token_) > kLongestToken) {
+    const bool keeps = mark_ != kNoMark && mark_ >= offset_ && mark_ < offset_ + static_cast<int64_t>(end_);
+    const size_t first = keeps ? static_cast<size_t>(mark_ - offset_) : end_;
+    const size_t kept = end_ - first, read_to = at_ - first;
+    if (kept > 0)
+      std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(first),
+                buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
+    offset_ += static_cast<int64_t>(first);
+    at_ = read_to;
+    end_ = kept;
+    if (Tell() - std::min<size_t>(Tell(), token_) > kLongestToken || kept > 2 * kLongestToken) {
       too_long_ = true;
+      at_ = end_;
       return;
     }
-    end_ = bytes_.Read(buffer_.get(), kBuffer);
+    if (buffer_.size() < kept + kBuffer) buffer_.resize(kept + kBuffer);
+    end_ += bytes_.Read(buffer_.data() + kept, kBuffer);
     constexpr unsigned char kFirstPrintable = 0x20;
-    for (size_t i = 0; i < end_; ++i) {
+    for (size_t i = kept; i < end_; ++i) {
       if (static_cast<unsigned char>(buffer_[i]) < kFirstPrintable) buffer_[i] = ' ';
     }
   }
 
   ByteStream& bytes_;
-  std::unique_ptr<char[]> buffer_;
+  std::string buffer_;
   size_t at_ = 0, end_ = 0;
-  uint64_t offset_ = 0, token_ = 0;
+  int64_t offset_ = 0;  // in the file, of the buffer's first byte
+  int64_t mark_ = kNoMark;
+  uint64_t token_ = 0;
   bool too_long_ = false;
 };
 
@@ -120,6 +185,8 @@ class Builder {
       AddActivity(event, kind);
     } else if (kind == TorchKind::kCounters) {
       recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.start.value_or(0), event.metrics});
+    } else if (kind == TorchKind::kSamples) {
+      AddSample(event);
     } else if (kind == TorchKind::kMemory) {
       recording_.memory_peak_bytes = std::max(recording_.memory_peak_bytes, event.allocated);
     } else if (kind == TorchKind::kOtherAccelerator && recording_.other_gpus.size() < kMostOtherGpus) {
@@ -139,6 +206,14 @@ class Builder {
     return recording_.threads.NumberOf(absl::StrCat(event.process, "/", event.thread));
   }
 
+  void AddSample(const TorchEvent& event) {
+    const bool known = recording_.samples.contains(event.name);
+    if (event.metrics.empty() || (!known && recording_.samples.size() == kMostCountersOverTime)) return;
+    TorchSamples& samples = recording_.samples[event.name];
+    ++samples.count;
+    samples.sum += event.metrics.front().second;
+  }
+
   void AddSpan(const TorchEvent& event, TorchKind kind) {
     TorchSpan span;
     if (!EndOf(event, &span.end)) return;
@@ -149,8 +224,12 @@ class Builder {
     span.name = recording_.texts.NumberOf(NameOf(event, kind));
     if (!event.dims.empty() || !event.types.empty()) {
       // Blanks that JSON does not need are gone, and so a line break separates.
-      const std::string operands =
-          absl::StrCat(event.dims, "\n", event.types, "\n", event.strides, "\n", event.values);
+      std::string operands = absl::StrCat(event.dims, "\n", event.types, "\n", event.strides, "\n", event.values);
+      // Behind the results, which no profiler writes.
+      if (event.given_flop > 0 || event.given_gb > 0) {
+        absl::StrAppend(&operands, "\n\n\n[", event.given_flop, ",",
+                        static_cast<uint64_t>(event.given_gb * 1e9 + 0.5), "]");
+      }
       if (operands.size() <= kLongestOperands) span.operands = recording_.operands.NumberOf(operands);
     }
     span.kind = static_cast<TorchSpan::Kind>(kind);
@@ -177,10 +256,12 @@ class Builder {
     launch.name = recording_.texts.NumberOf(event.name);
     launch.device = event.device;
     launch.shared_bytes = event.shared_bytes;
+    launch.module = recording_.texts.NumberOf(event.module);
     launch.grid = Dimensions(event.grid);
     launch.block = Dimensions(event.block);
     const auto [known, is_new] = launches_.try_emplace(launch, static_cast<uint32_t>(recording_.launches.size()));
     if (is_new) recording_.launches.push_back(launch);
+    NoteStream(event, end);
     recording_.all_activities.Add({.start = *event.start,
                                    .duration = *event.duration,
                                    .correlation = event.correlation,
@@ -190,11 +271,21 @@ class Builder {
                                    .kind = ActivityOf(kind)});
   }
 
+  // Whether a stream's kernels may lie in one another, or are not in the order of time.
+  void NoteStream(const TorchEvent& event, int64_t end) {
+    auto& [last, latest] = streams_.try_emplace({event.device, event.stream}, INT64_MIN, INT64_MIN).first->second;
+    recording_.may_overlap = recording_.may_overlap || *event.start < last || end < latest;
+    last = *event.start;
+    latest = std::max(latest, end);
+  }
+
   static constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;
   static constexpr size_t kMostOtherGpus = 64;
   TorchRecording& recording_;
   const uint64_t most_events_;
   absl::flat_hash_map<TorchLaunch, uint32_t> launches_;
+  // By device and stream: when the last began, and the latest end so far.
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>> streams_;
 };
 
 // RapidJSON's events. Depth 1 is the file's object, 2 its list of events, 3 an event, 4 its arguments; a file that is
@@ -203,6 +294,18 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
  public:
   Handler(CleanStream* stream, TorchRecording* recording, uint64_t most_events)
       : stream_(*stream), recording_(*recording), builder_(recording, most_events) {}
+
+  // Begins anew, with what was read kept.
+  void Restart() {
+    depth_ = 0;
+    capture_ = nullptr;
+    field_ = nullptr;
+    in_events_ = in_arguments_ = false;
+    fresh_ = true;
+    member_.clear();
+    metric_.clear();
+    event_.Clear();
+  }
 
   bool found_events() const { return found_events_; }
   bool full() const { return full_; }
@@ -227,7 +330,10 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       field_ = EventField(key);
     } else if (depth_ == 4 && in_arguments_) {
       field_ = ArgumentField(key);
-      if (field_ == nullptr && KindOf(event_) == TorchKind::kCounters) metric_.assign(key);
+      // The only value of a sample has no name.
+      const TorchKind kind = field_ == nullptr ? KindOf(event_) : TorchKind::kOther;
+      if (kind == TorchKind::kCounters) metric_.assign(key);
+      if (kind == TorchKind::kSamples) metric_.assign("value");
     }
     return true;
   }
@@ -247,12 +353,14 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     ++depth_;
     if (capture_ == nullptr) {
       if (depth_ == 2 && member_ == kEventsMember && bracket == '[') {
+        stream_.Mark();
         in_events_ = found_events_ = true;
       } else if (depth_ == 2 && member_ == kDevicesMember) {
         Capture(&devices_);
       } else if (depth_ == 2 && member_ == kJobMember) {
         Capture(&distributed_);
       } else if (in_events_ && depth_ == 3 && bracket == '{') {
+        stream_.Mark();
         event_.Clear();
         field_ = nullptr;
       } else if (in_events_ && depth_ == 4 && field_ != nullptr && field_->key == "args" && bracket == '{') {
@@ -326,7 +434,8 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   void TakeOfArguments(std::string_view text, bool quoted) {
     double value = 0;
     if (field_ != nullptr) {
-      if (ListOfField() == nullptr) SetField(*field_, text, &event_);
+      const std::string* const list = ListOfField();
+      if (list == nullptr || list == &event_.module) SetField(*field_, text, &event_);
     } else if (!quoted && !metric_.empty() && event_.metrics.size() < kMostMetrics && ParseNumber(text, &value)) {
       event_.metrics.emplace_back(recording_.texts.NumberOf(metric_), value);
     }
@@ -376,8 +485,15 @@ absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes, uint64_t mo
   rapidjson::Reader reader;
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag;
-  const bool whole = static_cast<bool>(reader.Parse<kFlags>(stream, handler));
-  const std::string at = absl::StrCat("byte ", reader.GetErrorOffset());
+  bool whole = static_cast<bool>(reader.Parse<kFlags>(stream, handler));
+  std::string at = absl::StrCat("byte ", reader.GetErrorOffset());
+  // An event that is not JSON is left out, and what follows it is as if it were another file's.
+  while (!whole && !handler.full() && !stream.at_end() && !stream.token_too_long() && stream.marked()) {
+    if (recording.damage.events++ == 0) recording.damage.first_at = stream.mark();
+    handler.Restart();
+    whole = !stream.GoToNextEvent(R"({"traceEvents":[)") && !stream.token_too_long();
+    if (!whole && !stream.token_too_long()) whole = static_cast<bool>(reader.Parse<kFlags>(stream, handler));
+  }
   if (stream.token_too_long()) {
     return absl::InvalidArgumentError(absl::StrCat(at, ": a text is longer than 16 MiB"));
   }
@@ -391,6 +507,10 @@ absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes, uint64_t mo
     if (recording.events == 0)
       return absl::InvalidArgumentError(absl::StrCat(at, ": the file ends before any event"));
     recording.cut = absl::StrCat("byte ", stream.Tell(), ": the file ends inside of the list of events");
+  }
+  const uint64_t kept = recording.all_spans.size() + recording.all_calls.size() + recording.all_activities.size();
+  if (recording.damage.events > 0 && kept + recording.counters.size() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(at, ": this is not JSON"));
   }
   if (!handler.found_events())
     return absl::InvalidArgumentError("JSON without traceEvents: no recording of torch.profiler");

@@ -50,6 +50,23 @@ struct TorchCounters {
   std::vector<std::pair<uint32_t, double>> values;  // metric's name, and its value
 };
 
+// Samples of a counter of the whole GPU over time (hardware_counters).
+struct TorchSamples {
+  uint64_t count = 0;
+  double sum = 0;
+};
+
+// What of the file is not as it should be, beside what a kind of events lacks.
+struct TorchDamage {
+  uint64_t events = 0;            // that could not be read
+  uint64_t first_at = 0;          // the byte at which the first of them begins
+  uint64_t overlapping = 0;       // kernels that would have run while others of their stream began and ended
+  uint64_t overlapping_ns = 0;    // of their time, what is not counted
+  uint32_t overlapping_name = 0;  // the one with most of it
+  uint64_t launches = 0;          // of kernels, by calls
+  uint64_t launches_without_kernel = 0;
+};
+
 struct TorchRecording {
   TextTable texts;
   // Compact JSON of dims, types, strides and values, in this order, a line each; where an execution trace gave them,
@@ -66,10 +83,13 @@ struct TorchRecording {
   int64_t base_unix_ns = 0;                 // what the file's clock counts from
   uint64_t memory_peak_bytes = 0;           // that was allocated on one GPU
   uint64_t events = 0;
-  uint64_t without_time = 0;                   // events of the GPU without a time that can be used
-  uint64_t without_time_at = 0;                // the byte at which the first of them ends
-  std::map<std::string, uint64_t> other_gpus;  // events of an accelerator that is not understood, by category
-  std::string cut;                             // where and why no more was read; empty: all of it was
+  uint64_t without_time = 0;                    // events of the GPU without a time that can be used
+  uint64_t without_time_at = 0;                 // the byte at which the first of them ends
+  std::map<std::string, uint64_t> other_gpus;   // events of an accelerator that is not understood, by category
+  std::map<std::string, TorchSamples> samples;  // by the counter's name; at most kMostCountersOverTime
+  bool may_overlap = false;                     // within a stream; CutOverlaps() looks
+  TorchDamage damage;
+  std::string cut;  // where and why no more was read; empty: all of it was
 };
 
 // Whether a file that begins like this (1 KiB is enough) may be a recording of torch.profiler: JSON that is an object
@@ -77,10 +97,11 @@ struct TorchRecording {
 bool LooksLikeTorchRecording(std::string_view beginning);
 
 // Reads a recording of torch.profiler, of any dialect since 2021. Fails with one line that has the offset (in bytes
-// that are not packed) where it is not JSON, or no recording. Of a file that is cut, what came before is there; so is
-// of one with more than `most_events`, which take some 2 GB where one window has all of them. Nothing is unpacked
-// yet.
+// that are not packed) where it is no recording. An event that is not JSON is left out and counted, and what follows
+// it is read (TorchDamage). Of a file that is cut, what came before is there; so is of one with more than
+// `most_events`, which take some 2 GB where one window has all of them. Nothing is unpacked yet.
 inline constexpr uint64_t kMostTorchEvents = 1 << 24;
+inline constexpr size_t kMostCountersOverTime = 256;
 absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes, uint64_t most_events = kMostTorchEvents);
 
 }  // namespace rfinject::cli

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +12,6 @@ namespace rfinject::cli {
 namespace {
 
 using enum trace::Severity;
-
-std::string Milliseconds(uint64_t ns) { return absl::StrFormat("%.3g ms", static_cast<double>(ns) / 1e6); }
 
 std::string NoTimes(const TorchRecording& recording) {
   return absl::StrCat(recording.without_time,
@@ -41,13 +40,14 @@ class Explainer {
       Say(no_shapes ? kWarning : kInfo, "work-not-known", lacking,
           no_shapes ? "torch.profiler.profile(record_shapes=True)" : "");
     }
+    ExplainDamage();
     ExplainRest();
     ExplainJoins();
     ExplainNames();
     ExplainStreams();
     if (times_.outside_ns > 0) {
       Say(kInfo, "outside-steps",
-          absl::StrCat(Milliseconds(times_.outside_ns), " of the GPU's time was launched outside of the ",
+          absl::StrCat(TimeText(times_.outside_ns), " of the GPU's time was launched outside of the ",
                        tree_.steps().size(), " steps, and is part of the sums"));
     }
     ExplainSteps();
@@ -65,13 +65,59 @@ class Explainer {
     said_.push_back({.severity = severity, .id = id, .text = std::move(text), .remedy = remedy});
   }
 
+  // What of the file cannot be, was lost, or was not used.
+  void ExplainDamage() {
+    const TorchDamage& damage = recording_.damage;
+    if (damage.events > 0) {
+      Say(kWarning, "events-unreadable",
+          absl::StrCat(damage.events, damage.events == 1 ? " event is" : " events are",
+                       " no JSON and left out; the first begins at byte ", damage.first_at));
+    }
+    if (damage.overlapping > 0) {
+      Say(kWarning, "kernels-overlap",
+          absl::StrCat(damage.overlapping, damage.overlapping == 1 ? " kernel is" : " kernels are",
+                       " said to run while others of the stream begin and end, which cannot be: ",
+                       TimeText(damage.overlapping_ns), " of that is not counted, most of it of ",
+                       recording_.texts[damage.overlapping_name]));
+    }
+    if (damage.launches_without_kernel > 0) {
+      Say(kWarning, "kernels-not-recorded",
+          absl::StrCat("of ", damage.launches, damage.launches == 1 ? " launch " : " launches ",
+                       damage.launches_without_kernel, damage.launches_without_kernel == 1 ? " has" : " have",
+                       " no kernel in the file: sums lack them, and means are of the kernels that are there"));
+    }
+    std::vector<std::string> counters;
+    for (const auto& [name, samples] : recording_.samples) {
+      counters.push_back(
+          absl::StrFormat("%s %.4g (%d)", name, samples.sum / static_cast<double>(samples.count), samples.count));
+    }
+    constexpr size_t kNamed = 4;
+    const size_t more = counters.size() - std::min(kNamed, counters.size());
+    counters.resize(counters.size() - more);
+    if (!counters.empty()) {
+      Say(kInfo, "counters-over-time",
+          absl::StrCat("samples of the whole GPU's counters, whose mean and number are ",
+                       absl::StrJoin(counters, ", "), more > 0 ? ", …" : "", ", are of no kernel, and in no row"));
+    }
+    std::set<uint32_t> gpus;
+    for (const TorchLaunch& launch : recording_.launches) gpus.insert(launch.device);
+    if (gpus.size() > 1) {
+      Say(kInfo, "several-gpus", absl::StrCat("the file has ", gpus.size(), " GPUs, whose times are added up"));
+    }
+    if (times_.given_ns > 0) {
+      Say(kInfo, "work-of-the-compiler",
+          absl::StrCat("FLOP and bytes of ", TimeText(times_.given_ns),
+                       " in kernels that torch.compile made are Inductor's own (kernel_flop, kernel_num_gb)"));
+    }
+  }
+
   // What has no FLOP and no bytes, whatever shapes are recorded.
   void ExplainRest() {
     std::vector<std::string> parts;
     for (const auto& [ns, what] :
          {std::pair(times_.moved_ns, "copies and memory sets"), std::pair(times_.communicated_ns, "communication"),
           std::pair(times_.without_operator_ns, "kernels without an operator")}) {
-      if (ns > 0) parts.push_back(absl::StrCat(Milliseconds(ns), " in ", what));
+      if (ns > 0) parts.push_back(absl::StrCat(TimeText(ns), " in ", what));
     }
     if (parts.empty()) return;
     Say(kInfo, "no-work",
@@ -141,12 +187,12 @@ class Explainer {
     std::vector<std::string> named;
     for (size_t i = 0; i < std::min(kNamed, odd.size()); ++i) {
       named.push_back(
-          absl::StrCat(recording_.texts[tree_.steps()[odd[i]].name], " ", Milliseconds(times_.steps_ns[odd[i]])));
+          absl::StrCat(recording_.texts[tree_.steps()[odd[i]].name], " ", TimeText(times_.steps_ns[odd[i]])));
     }
     std::vector<uint64_t> sorted = times_.steps_ns;
     std::sort(sorted.begin(), sorted.end());
     Say(kInfo, "odd-steps",
-        absl::StrCat("of ", sorted.size(), " steps, of ", Milliseconds(sorted[sorted.size() / 2]),
+        absl::StrCat("of ", sorted.size(), " steps, of ", TimeText(sorted[sorted.size() / 2]),
                      " of GPU time in the middle, ", odd.size(), odd.size() == 1 ? " is" : " are",
                      " unlike the others, and in all sums: ", absl::StrJoin(named, ", "),
                      odd.size() > kNamed ? ", …" : ""));

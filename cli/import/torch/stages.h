@@ -31,6 +31,7 @@ struct CostedProgram {
 struct CostedTimes {
   uint64_t total_ns = 0, outside_ns = 0;
   uint64_t moved_ns = 0, communicated_ns = 0, without_operator_ns = 0;
+  uint64_t given_ns = 0;           // of kernels whose FLOP and bytes are the compiler's own
   LackingWork lacking;             // of operators whose work is not known
   std::vector<uint64_t> steps_ns;  // of each step
 };

@@ -11,6 +11,7 @@
 #include "cli/import/et/execution_trace.h"
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/names.h"
+#include "cli/import/torch/overlaps.h"
 #include "cli/import/torch/stages.h"
 #include "cli/import/torch/windows.h"
 #include "cli/model/match_gpu.h"
@@ -122,6 +123,11 @@ void AddFacts(const TorchRecording& recording, const CallTree& tree, const Coste
   constexpr int kLayersKnown = 1;  // rfinject.v1.Tier: A
   cli::Run& run = builder->run;
   run.key.training = tree.trains();
+  for (const TorchLaunch& launch : recording.launches) {
+    if (launch.module == 0) continue;
+    LayerInfo& info = run.layers[{program.model, recording.texts[launch.module]}];
+    if (info.order == 0) info.order = run.layers.size();
+  }
   run.tier = program.has_modules ? kLayersKnown : kTierNamesOnly;
   run.steps.steps = tree.step_count();
   run.steps.memory_peak_bytes = recording.memory_peak_bytes;
@@ -189,6 +195,8 @@ absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> byte
   if (!bytes.ok()) return FailureOf(name, bytes.status());
   absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes);
   if (!recording.ok()) return FailureOf(name, recording.status());
+  CutOverlaps(&*recording);
+  CountLaunches(&*recording);
   if (options.execution_trace.empty()) return ImportRecording(name, options, *std::move(recording), nullptr);
   absl::StatusOr<std::unique_ptr<ByteStream>> file = ByteStream::Open(options.execution_trace);
   if (!file.ok()) return FailureOf(options.execution_trace, file.status());

@@ -27,6 +27,25 @@ bool IsConvolutionBackward(std::string_view name) {
   return rule && rule->flop == estimate::FlopRule::kConvolutionBackward;
 }
 
+// What the file itself says of a kernel that torch.compile made: "[FLOP,bytes]" in the seventh line of its operands.
+bool AddGivenWork(std::string_view operands, OperatorWork* work) {
+  constexpr int kLine = 6;
+  for (int i = 0; i < kLine; ++i) {
+    const size_t end = operands.find('\n');
+    if (end == std::string_view::npos) return false;
+    operands.remove_prefix(end + 1);
+  }
+  const size_t comma = operands.find(',');
+  if (!operands.starts_with('[') || !operands.ends_with(']') || comma == std::string_view::npos) return false;
+  if (!ParseNumber(operands.substr(1, comma - 1), &work->flop.model) ||
+      !ParseNumber(operands.substr(comma + 1, operands.size() - comma - 2), &work->bytes)) {
+    return false;
+  }
+  work->flop.vector = work->flop.model;
+  work->given = true;
+  return true;
+}
+
 // What is asked of a convolution beside its FLOP.
 void AddConvolution(const estimate::OpRule& rule, const OpCall& call, OperatorWork* work) {
   const bool backward = rule.flop == estimate::FlopRule::kConvolutionBackward;
@@ -164,6 +183,7 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
     complete = true;
   } else {
     if (!estimate::FindOp(work.op)) {
+      if (AddGivenWork(recording_.operands[window_.spans[span].operands], &work)) return work;
       work.lacks = IsMadeByCompile(work.op) ? kCompiled : kNoRule;
       return work;
     }

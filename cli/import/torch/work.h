@@ -26,6 +26,7 @@ struct OperatorWork {
   estimate::Unit unit{};  // of the products
   DType type = DType::kOther;
   uint64_t bytes = 0;  // compulsory
+  bool given = false;  // FLOP and bytes are what the file says, and not of a rule
   // Of a convolution over planes: the results' plane and the filter; 0: another operator.
   int64_t plane_h = 0, plane_w = 0, filter_h = 0, filter_w = 0;
   int gradients = 0;  // that its backward computes, of its input and of its weight

@@ -1,0 +1,21 @@
+// File: overlaps.h
+//
+// What a recording of torch.profiler says of the GPU that cannot be, and what of it is lost.
+#ifndef RFINJECT_CLI_IMPORT_TORCH_OVERLAPS_H_
+#define RFINJECT_CLI_IMPORT_TORCH_OVERLAPS_H_
+
+#include "cli/import/torch/recording.h"
+
+namespace rfinject::cli {
+
+// A stream runs one kernel after the other. One that is said to run while others of its stream begin and end (a
+// profiler that lost its end says so) is taken to end where the first of these begins; TorchDamage counts them. The
+// next one may begin before a kernel ends (programmatic dependent launch), so a mere overlap stays.
+void CutOverlaps(TorchRecording* recording);
+
+// Counts calls that launch a kernel, and those of them whose kernel is not in the file.
+void CountLaunches(TorchRecording* recording);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_IMPORT_TORCH_OVERLAPS_H_
