@@ -121,6 +121,20 @@ TEST(KernelNamesTest, Communication) {
   EXPECT_TRUE(
       IsCommunicationKernel("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"));
   EXPECT_TRUE(IsCommunicationKernel("standin_ncclDevKernel_AllReduce"));
+  for (const char* name :
+       {"void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*)",
+        "void c10d::symmetric_memory::multimem_all_reduce_kernel<16>(c10::BFloat16*)", "two_shot_all_reduce_kernel",
+        "void one_shot_all_reduce_kernel<8>()", "nvshmemi_transfer_rma_kernel",
+        "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)", "void deep_ep::internode_ll::combine<true>(void*)",
+        "mscclKernel_Sum_half_Simple", "void mscclpp::allreduce7<int>(…)",
+        "void tensorrt_llm::kernels::twoShotAllReduceKernel<__half, 4>(…)",
+        "void userbuffers_fp16_sum_inplace_gpu_rr_rs<4>(int)"}) {
+    EXPECT_TRUE(IsCommunicationKernel(name)) << name;
+  }
+  for (const char* name : {"void deep_ep::layout::get_dispatch_layout<256>(…)",
+                           "void at::native::reduce_kernel<512, 1>", "void moe::all_tokens_kernel<8>()", ""}) {
+    EXPECT_FALSE(IsCommunicationKernel(name)) << name;
+  }
   EXPECT_FALSE(IsCommunicationKernel("volta_sgemm_64x64_tn"));
   EXPECT_FALSE(IsCommunicationKernel("_ZN2at6native4nccl6kernelEv"));
 }

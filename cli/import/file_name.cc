@@ -42,7 +42,7 @@ std::string OtherProfileRemedy(std::string_view path) {
 NamedRun RunOfFileName(std::string_view path) {
   std::string_view base = BaseName(path);
   for (std::string_view ending :
-       {".csv", ".sqlite", ".ncu", ".nsys", ".txt", ".gz", ".zip", ".json", ".trace", ".pt"}) {
+       {".gz", ".zip", ".csv", ".sqlite", ".ncu", ".nsys", ".txt", ".json", ".trace", ".pt"}) {
     if (base.size() > ending.size() && base.ends_with(ending)) base.remove_suffix(ending.size());
   }
   const std::string name = Lower(base);

@@ -26,17 +26,17 @@ namespace {
 // A program's own output may stand before ncu's table.
 constexpr size_t kBeginning = 64u << 10;
 
-constexpr std::string_view kCsv[] = {".csv"};
-constexpr std::string_view kSqlite[] = {".sqlite"};
+constexpr std::string_view kCsv[] = {".csv", ".csv.gz"};
+constexpr std::string_view kSqlite[] = {".sqlite", ".sqlite.gz"};
 constexpr std::string_view kTorch[] = {".json.gz", ".json", ".json.zip"};
 
 bool IsNcuCsv(std::string_view bytes) { return bytes.find("\"Kernel Name\"") != std::string_view::npos; }
 bool IsSqlite(std::string_view bytes) { return bytes.starts_with("SQLite format 3"); }
 
 constexpr ImportFormat kFormats[] = {
-    {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, false, IsNcuCsv,
+    {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, true, IsNcuCsv,
      ImportNcuCsv},
-    {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, false, IsSqlite, ImportNsysSqlite},
+    {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, true, IsSqlite, ImportNsysSqlite},
     {"torch", "a recording of torch.profiler (JSON, .gz or .zip)", kTorch, true, true, LooksLikeTorchRecording,
      ImportTorchProfiler},
     {"et", "an execution trace of PyTorch (Chakra's JSON), with --estimate GPU", kTorch, true, true,
@@ -123,8 +123,10 @@ absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::strin
   options.likely_model = name.model;
   options.likely_gpu = name.gpu;
   if (guesses) options.gpu = name.gpu;
+  options.gpu_is_guessed = guesses && !name.gpu.empty();
   absl::StatusOr<Imported> imported = format.import(path, options);
-  if (imported.ok() && guesses && !name.other_gpus.empty()) {
+  const auto is_taken = [&name](const auto& run) { return run.first.gpu == name.gpu; };
+  if (imported.ok() && guesses && !name.other_gpus.empty() && std::ranges::any_of(imported->profile.runs, is_taken)) {
     imported->warnings.insert(imported->warnings.begin(),
                               absl::StrCat(path, ": taken as ", name.gpu, "; --gpu says it if it was ",
                                            absl::StrJoin(name.other_gpus, " or ")));

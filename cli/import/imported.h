@@ -20,6 +20,7 @@ namespace rfinject::cli {
 
 struct ImportOptions {
   std::string gpu;                       // row of gpus.csv; empty: unknown, the file tells what it can
+  bool gpu_is_guessed = false;           // from the file's name: what the file says counts before it
   std::string likely_gpu;                // what the file's name says, for a file that does not tell
   std::string likely_model;              // what its name says of the model
   std::string model;                     // name for what the file holds; empty: the file's own word for it

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -175,6 +176,31 @@ class Recordings(unittest.TestCase):
         self.assertEqual(report["device"]["roofs_of"], "MI250-OAM-64GB")
         self.assertTrue(all(row["usual_time_ns"] is None for row in report["rows"]))
         self.assertIn("nothing is estimated for AMD's GPUs", self.cli("--estimate", "MI300X", "true", expect=2).stderr)
+
+    def test_every_format_is_read_packed(self):
+        lines = ['"ID","Kernel Name","CC","gpu__time_duration.sum"', '"","","","ns"', '"0","k","8.0","1500"']
+        (self.folder / "page_v100.csv").write_text("\n".join(lines) + "\n")
+        with sqlite3.connect(self.folder / "export.sqlite") as database:
+            database.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+            database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, gridX, gridY, gridZ, blockX, blockY, blockZ, "
+                             "demangledName)")
+            database.execute("INSERT INTO StringIds VALUES (1, 'k')")
+            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 1500, 1, 1, 1, 1, 1, 1, 1)")
+        (self.folder / "steps.json").write_text(json.dumps(made([1.5])))
+        for name in ("page_v100.csv", "export.sqlite", "steps.json"):
+            plain = self.rows(name)
+            self.assertEqual([round(row["time_ns"]) for row in plain], [1500], name)
+            packed = self.folder / "packed" / f"{name}.gz"
+            packed.parent.mkdir(exist_ok=True)
+            packed.write_bytes(gzip.compress((self.folder / name).read_bytes()))
+            self.assertEqual(self.rows(packed), plain, name)
+            (self.folder / f"cut_{name}.gz").write_bytes(packed.read_bytes()[:-9])
+        self.assertIn("ends too early", self.cli("report", "cut_export.sqlite.gz", expect=1).stderr)
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        subprocess.run([OPTIONS.rfinject, "report", "packed/export.sqlite.gz"], cwd=self.folder, check=True, capture_output=True,
+                       env={**os.environ, "TMPDIR": str(temporary)})
+        self.assertEqual(list(temporary.iterdir()), [])
 
     def test_mistakes_have_a_line(self):
         (self.folder / "cut.json.gz").write_bytes(RESNET.read_bytes()[:-2000])

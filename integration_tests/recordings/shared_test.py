@@ -99,6 +99,19 @@ class Cases(Shared):
         self.assertIn("1 NVTX range of another kind was not used", self.cli("report", CASES / "a3_7_start_end_range.sqlite").stdout)
 
 
+    def test_every_kernel_between_gpus_is_communication(self):
+        rows = self.report(CASES / "a3_5_communication_kernels.json", "--by", "phase")["rows"]
+        self.assertEqual([(row["phase"], row["launches"]) for row in rows], [("communication", 10)])
+
+    def test_a_details_page_with_lines_that_end_early(self):
+        for path in (CASES / "b_ncu_details_short_lines.csv", NSYS / "nsightful_copy_blocked_ncu_details.csv"):
+            row = self.report(path, "--by", "kernel")["rows"][0]
+            self.assertEqual((row["time_ns"], row["dram_bytes"]), (21_058_944, 4_137_159_648))
+
+    def test_the_raw_page_names_the_board(self):
+        path = next((SHARED / "h100" / "ncu").glob("*.csv.gz"))
+        self.assertEqual(self.report(path)["device"]["roofs_of"], "H100-SXM5-80GB")
+
     def said(self, name):
         return {one["id"]: one["text"] for one in self.report(CASES / name)["diagnostics"]}
 

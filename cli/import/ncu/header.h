@@ -16,6 +16,8 @@ struct NcuColumns {
   size_t count = 0;  // of the line's fields; 0: no table has begun
   size_t id = kNone, process_id = kNone, process_name = kNone, kernel = kNone, block = kNone, grid = kNone,
          device = kNone, cc = kNone, push_pop = kNone, start_stop = kNone;
+  // Attributes of the GPU, in the raw page alone: its name, the bytes of its memory, and its SMs.
+  size_t board = kNone, memory = kNone, sms = kNone;
   // Only the long form has these columns.
   size_t section = kNone, metric = kNone, unit = kNone, value = kNone;
 
@@ -23,6 +25,9 @@ struct NcuColumns {
   bool wide() const { return metric == kNone; }
   // Where a line of the long form stops to say which launch it is of.
   size_t first_of_metric() const { return section < metric ? section : metric; }
+  // Whether a line of so many fields is one of the table. A details page has lines of metrics that end behind the
+  // value, below a header that goes on with what rules say.
+  bool Fits(size_t fields) const { return fields == count || (!wide() && fields < count && fields > value); }
   // The shape that ncu itself writes: the ID comes first; section, metric, unit and value come last.
   bool regular() const;
 };

@@ -66,16 +66,27 @@ void NcuKernels::DeriveTraffic(std::vector<std::pair<int, uint64_t>>& values) {
   values.emplace_back(metrics_.dram_total(), Nearest(bytes_per_s * ns * 1e-9));
 }
 
+void NcuKernels::SetBoard(std::string_view name, std::optional<double> memory_bytes, std::optional<double> sms) {
+  constexpr double kMostBytes = 1e15, kMostSms = 1e6;
+  board_.name = name;
+  if (memory_bytes && *memory_bytes > 0 && *memory_bytes < kMostBytes) {
+    board_.memory_bytes = static_cast<uint64_t>(*memory_bytes);
+  }
+  if (sms && *sms > 0 && *sms < kMostSms) board_.sm_count = static_cast<uint32_t>(*sms);
+}
+
 void NcuKernels::AddTo(const ImportOptions& options, RunBuilder* builder) const {
   cli::Run& run = builder->run;
   const bool one_process = options.model.empty() && process_names_.size() == 1;
   builder->SetModel(one_process ? *process_names_.begin() : options.model);
-  DeviceInfo device;
+  DeviceInfo device = board_;
   if (compute_capabilities_.size() == 1) {
     const Chip* const chip = ChipOfComputeCapability(*compute_capabilities_.begin());
     if (chip != nullptr) device.chip = chip->name;
   }
-  device.name = options.gpu.empty() ? device.chip : options.gpu;
+  // What the file says counts before what its name lets guess.
+  const bool said = !options.gpu.empty() && !(options.gpu_is_guessed && !board_.name.empty());
+  device.name = said ? options.gpu : board_.name.empty() ? device.chip : board_.name;
   run.key.gpu = device.name;
   run.devices = {device};
   for (const auto& [bytes, sum] : sums_) {

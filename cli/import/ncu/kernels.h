@@ -8,8 +8,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,9 @@ class NcuKernels {
   // Adds a launch with these values to `sum`.
   void AddLaunch(std::vector<std::pair<int, uint64_t>>& values, NcuKernelSum& sum);
 
+  // Says on which board the kernels ran, as the raw page has it.
+  void SetBoard(std::string_view name, std::optional<double> memory_bytes, std::optional<double> sms);
+
   uint64_t launches() const { return launches_; }
   // Whether traffic was computed from a rate and a time, because the bytes were not counted.
   bool derived_traffic() const { return derived_traffic_; }
@@ -64,6 +69,7 @@ class NcuKernels {
   uint64_t launches_ = 0;
   std::set<std::string> process_names_, compute_capabilities_;
   bool derived_traffic_ = false;
+  DeviceInfo board_;  // without a name where the file does not say it
 };
 
 }  // namespace rfinject::cli

@@ -26,6 +26,16 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& 
   if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder"));
   }
+  // Of a pipe nothing may be read here.
+  char magic[2] = {};
+  const bool packed = S_ISREG(info.st_mode) && pread(fd, magic, sizeof magic, 0) == sizeof magic &&
+                      std::string_view(magic, sizeof magic) == "\x1f\x8b";
+  if (packed) {
+    absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::Open(path);
+    if (!stream.ok())
+      return absl::Status(stream.status().code(), absl::StrCat(path, ": ", stream.status().message()));
+    reader->packed_ = *std::move(stream);
+  }
   return reader;
 }
 
@@ -44,10 +54,27 @@ void LineReader::Rewind() {
     status_ = absl::Status(absl::ErrnoToStatusCode(errno),
                            absl::StrCat(name_, ": cannot read twice: ", std::strerror(errno)));
   }
+  if (packed_ != nullptr) {
+    absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::Open(name_);
+    if (stream.ok()) packed_ = *std::move(stream);
+    if (!stream.ok()) status_ = stream.status();
+  }
   bytes_read_ = 0;
   begin_ = end_ = 0;
   at_end_ = skipping_ = false;
   line_number_ = offset_ = 0;
+}
+
+ssize_t LineReader::ReadSome(char* into, size_t most) {
+  if (packed_ == nullptr) {
+    return fd_ >= 0 ? read(fd_, into, most) : static_cast<ssize_t>(bytes_.copy(into, most, bytes_read_));
+  }
+  const size_t got = packed_->Read(into, most);
+  if (got == 0 && !packed_->status().ok()) {
+    status_ = absl::Status(packed_->status().code(),
+                           absl::StrCat(name_, ": behind line ", line_number_, ": ", packed_->status().message()));
+  }
+  return static_cast<ssize_t>(got);
 }
 
 // Moves what is left to the front and reads more behind it; false when nothing came.
@@ -58,8 +85,7 @@ bool LineReader::Fill() {
   begin_ = 0;
   const size_t most = std::min(kChunk, kBlock - end_);
   for (;;) {
-    const ssize_t n = fd_ >= 0 ? read(fd_, block_.get() + end_, most)
-                               : static_cast<ssize_t>(bytes_.copy(block_.get() + end_, most, bytes_read_));
+    const ssize_t n = ReadSome(block_.get() + end_, most);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       status_ = absl::Status(absl::ErrnoToStatusCode(errno),

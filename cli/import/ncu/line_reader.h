@@ -4,6 +4,8 @@
 #ifndef RFINJECT_CLI_IMPORT_NCU_LINE_READER_H_
 #define RFINJECT_CLI_IMPORT_NCU_LINE_READER_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cli/import/torch/byte_stream.h"
 
 namespace rfinject::cli {
 
@@ -20,7 +23,7 @@ class LineReader {
   // A longer line cannot be part of a table: it is cut, and the rest of it skipped.
   static constexpr size_t kMaxLine = 1u << 20;
 
-  // Reads the file `path`; a failure names it.
+  // Reads the file `path`, which may be packed by gzip; a failure names it.
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(const std::string& path);
   // Reads `bytes`, which must outlive the reader; `name` stands for the file in messages.
   LineReader(std::string name, std::string_view bytes);
@@ -46,9 +49,11 @@ class LineReader {
  private:
   LineReader(std::string name, int fd);
   bool Fill();
+  ssize_t ReadSome(char* into, size_t most);
 
   std::string name_;
-  int fd_ = -1;  // -1: of bytes_
+  int fd_ = -1;                         // -1: of bytes_
+  std::unique_ptr<ByteStream> packed_;  // of a file that is packed
   std::string_view bytes_;
   size_t bytes_read_ = 0;
   std::unique_ptr<char[]> block_;

@@ -23,6 +23,26 @@
 namespace rfinject::cli {
 namespace {
 
+// Values and lines that were left out, or that may have been read wrongly.
+struct NcuDoubts {
+  std::set<std::string> bad_units;
+  uint64_t lines = 0, unreadable = 0, out_of_range = 0, ambiguous = 0;
+};
+
+void WarnOf(const NcuDoubts& doubts, RunBuilder* builder) {
+  const auto warn = [builder](const auto&... parts) { builder->Warn(absl::StrCat(parts...)); };
+  for (const std::string& unit : doubts.bad_units)
+    warn(unit, ": this unit is not known here; the values were left out");
+  if (doubts.lines > 0) warn(doubts.lines, " lines of the table could not be read and were left out");
+  if (doubts.unreadable > 0) warn(doubts.unreadable, " values are not numbers (n/a?) and were left out");
+  if (doubts.out_of_range > 0) warn(doubts.out_of_range, " values are negative or too large; left out");
+  if (doubts.ambiguous > 0) {
+    warn(doubts.ambiguous,
+         " values like \"1.234\" or \"1,234\" and nothing in the file tells which mark is the decimal one: read as "
+         "a point; --decimal comma reads them the other way");
+  }
+}
+
 class NcuImporter {
  public:
   NcuImporter(LineReader& reader, const ImportOptions& options)
@@ -65,16 +85,13 @@ class NcuImporter {
     if (repeats) {
       const std::string_view rest = line.substr(repeat_.size());
       if (TakeKnownMetric(rest)) return;
-      if (fields_.Split(rest) && fields_.size() == columns_.count - repeated_fields_) {
+      if (fields_.Split(rest) && columns_.Fits(fields_.size() + repeated_fields_)) {
         ++builder_.result.rows;
         TakeMetric(repeated_fields_);
         return;
       }
     }
-    if (!fields_.Split(line)) {
-      ++builder_.result.skipped_lines;
-      return;
-    }
+    if (!fields_.Split(line)) return SkipLine(line);
     // A file may hold several tables: `ncu … >> file`, or one a process.
     if (const NcuColumns header = ReadNcuHeader(fields_.fields()); header.count > 0) {
       FinishKernel();
@@ -82,13 +99,19 @@ class NcuImporter {
       StartTable();
       return;
     }
-    if (columns_.count == 0 || fields_.size() != columns_.count) {
-      ++builder_.result.skipped_lines;
+    if (columns_.count == 0 || !columns_.Fits(fields_.size())) {
+      SkipLine(line);
     } else if (columns_.wide()) {
       TakeWideLine();
     } else {
       TakeLongLine(line);
     }
+  }
+
+  // A program's own output may stand between the lines of a table, which begin with a quote.
+  void SkipLine(std::string_view line) {
+    ++builder_.result.skipped_lines;
+    doubts_.lines += columns_.count > 0 && line.starts_with('"') ? 1 : 0;
   }
 
   void StartTable() {
@@ -270,6 +293,10 @@ class NcuImporter {
     kernel_.grid = ParseTriple(Field(columns_.grid));
     kernel_.device = ParseTriple(Field(columns_.device))[0];
     kernel_.compute_capability = Field(columns_.cc);
+    if (columns_.board != NcuColumns::kNone) {
+      kernels_.SetBoard(Field(columns_.board), ParseNumber(Field(columns_.memory), mark_),
+                        ParseNumber(Field(columns_.sms), mark_));
+    }
     NvtxSite site = ReadNvtx(Field(columns_.push_pop));
     if (site.layer.empty()) {
       NvtxSite outer = ReadNvtx(Field(columns_.start_stop));
@@ -292,15 +319,7 @@ class NcuImporter {
 
   void MakeWarnings() {
     const auto warn = [&](const auto&... parts) { builder_.Warn(absl::StrCat(parts...)); };
-    for (const std::string& unit : doubts_.bad_units)
-      warn(unit, ": this unit is not known here; the values were left out");
-    if (doubts_.unreadable > 0) warn(doubts_.unreadable, " values are not numbers (n/a?) and were left out");
-    if (doubts_.out_of_range > 0) warn(doubts_.out_of_range, " values are negative or too large; left out");
-    if (doubts_.ambiguous > 0) {
-      warn(doubts_.ambiguous,
-           " values like \"1.234\" or \"1,234\" and nothing in the file tells which mark is the decimal one: read as "
-           "a point; --decimal comma reads them the other way");
-    }
+    WarnOf(doubts_, &builder_);
     if (kernels_.derived_traffic()) {
       warn("no DRAM byte counters; traffic is Memory Throughput times Duration of the details page (rounded by ncu)");
     }
@@ -334,11 +353,7 @@ class NcuImporter {
   std::string identity_;               // where it is to be remembered
   NcuKernelSum* known_sum_ = nullptr;  // where its launch was remembered
 
-  // Values that were left out, or that may have been read wrongly.
-  struct {
-    std::set<std::string> bad_units;
-    uint64_t unreadable = 0, out_of_range = 0, ambiguous = 0;
-  } doubts_;
+  NcuDoubts doubts_;
 };
 
 }  // namespace

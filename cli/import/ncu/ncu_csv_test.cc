@@ -179,6 +179,44 @@ TEST_F(NcuCsv, DetailsPageGivesTimeAndTraffic) {
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("Memory Throughput times Duration")));
 }
 
+// Lines of metrics end behind the value, with a comma, below a header that goes on; lines of rules have all fields.
+TEST_F(NcuCsv, LinesThatAreShorterThanTheirHeader) {
+  std::string header = kLongHeader;
+  header.insert(header.size() - 1,
+                R"(,"Rule Name","Rule Type","Rule Description","Estimated Speedup Type","Estimated Speedup")");
+  const auto line = [](const std::string& metric, const std::string& unit, const std::string& value,
+                       const std::string& section) {
+    std::string text = LongLine(0, "copy", metric, unit, value, section);
+    text.insert(text.size() - 1, ",");
+    return text;
+  };
+  const std::string rule =
+      R"csv("0","7","python3.10","127.0.0.1","copy","1","7","(128, 1, 1)","(64, 2, 1)","0","8.0","S","","","",)csv"
+      R"("R","OPT","Do it, now","global","12.5")";
+  const Imported result =
+      Import(header + line("Duration", "ns", "21,058,944", "GPU Speed Of Light Throughput") + rule + "\n" +
+             line("Memory Throughput", "byte/s", "196,456,177,859.63", "Memory Workload Analysis") +
+             "\"0\",\"7\",\"no more\"\n" + "what the program says\n");
+  const LaunchStats copy = Kernel(OnlyRun(result), "copy");
+  EXPECT_EQ(Sum(copy, "gpu__time_duration.sum"), 21'058'944u);
+  EXPECT_EQ(Sum(copy, "dram__bytes.sum"), 4'137'159'648u);
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("1 lines of the table could not be read")));
+}
+
+TEST_F(NcuCsv, TheRawPageNamesTheBoard) {
+  const std::string page =
+      R"("ID","Kernel Name","Block Size","Grid Size","Device","CC","device__attribute_display_name",)"
+      R"("device__attribute_multiprocessor_count","device__attribute_total_memory","gpu__time_duration.sum")"
+      "\n\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"byte\",\"ns\"\n"
+      R"csv("0","k","(1, 1, 1)","(1, 1, 1)","0","9.0","NVIDIA H100 80GB HBM3","132","85,017,493,504","1,500")csv"
+      "\n";
+  const cli::Run run = OnlyRun(Import(page));
+  EXPECT_EQ(run.key.gpu, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(run.devices[0].chip, "GH100");
+  EXPECT_EQ(run.devices[0].sm_count, 132u);
+  EXPECT_EQ(run.devices[0].memory_bytes, 85'017'493'504u);
+}
+
 TEST_F(NcuCsv, TrafficThatNoNumberHoldsIsTheLargest) {
   const Imported result =
       Import(kLongHeader + LongLine(0, "a", "Duration", "nsecond", "1e19", "GPU Speed Of Light Throughput") +

@@ -21,6 +21,7 @@
 #include "cli/import/nsys/nvtx_operators.h"
 #include "cli/import/nsys/ranges.h"
 #include "cli/import/nsys/step_times.h"
+#include "cli/import/nsys/unpacked_file.h"
 #include "cli/import/nsys/untrusted_database.h"
 #include "cli/import/nvtx_ranges.h"
 #include "cli/import/run_builder.h"
@@ -53,7 +54,9 @@ class NsysImporter {
       : path_(path), options_(options), builder_(path, "nsys") {}
 
   absl::StatusOr<Imported> Run() {
-    if (!database_.Open(path_).ok()) return Failure();
+    const absl::StatusOr<std::unique_ptr<UnpackedFile>> unpacked = UnpackedFile::Of(path_);
+    if (!unpacked.ok()) return Fail(std::string(unpacked.status().message()));
+    if (!database_.Open((*unpacked)->path()).ok()) return Failure();
     const std::set<std::string> columns = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_KERNEL");
     if (!database_.status().ok()) return Failure();
     if (columns.empty()) {
@@ -102,7 +105,7 @@ class NsysImporter {
       const Statement gpu = database_.Prepare("SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
       if (database_.Row(gpu)) device_.name = ColumnText(gpu, 0);
     }
-    if (!options_.gpu.empty()) device_.name = options_.gpu;
+    if (!options_.gpu.empty() && !(options_.gpu_is_guessed && !device_.name.empty())) device_.name = options_.gpu;
     gpu_.chip = gpu_.board = MatchGpu(device_.name);
     if (gpu_.chip != nullptr) device_.chip = gpu_.chip->chip;
   }
