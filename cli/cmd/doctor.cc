@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/defaults.h"
+#include "cli/cmd/doctor_file.h"
 #include "cli/cmd/doctor_gpu.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
@@ -32,10 +33,13 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kDoctorUsage =
-    "rfinject doctor [--python PYTHON]\n\n"
+    "rfinject doctor [--python PYTHON]\n"
+    "rfinject doctor FILE...\n\n"
     "What works on this machine and what does not, with the line that mends it. Trains a tiny model under rfinject "
     "in a\n"
-    "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.";
+    "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.\n"
+    "Of a FILE that another tool wrote (a recording, an export): what it lacks. Exit code 1 when its sums cannot be "
+    "trusted.";
 
 // Forward and backward in named layers, two steps of an optimizer; small enough for any machine.
 constexpr const char* kTinyTraining = R"(
@@ -287,11 +291,11 @@ void SayDefaults(Findings& findings) {
 }  // namespace
 
 VerbHelp DoctorHelp() {
-  return {kDoctorUsage, {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}}};
+  return {kDoctorUsage, {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}}, kFiles};
 }
 
 int DoctorMain(const ParsedOptions& parsed) {
-  if (!parsed.words.empty()) return UsageError("doctor", "'" + parsed.words[0] + "' is not an option");
+  if (!parsed.words.empty()) return ExamineFiles(parsed.words);
   const std::string python = parsed.Value("python", "python3");
   Findings findings;
   std::string library;

@@ -47,7 +47,7 @@ std::string OptionEntry(const Option& option) {
   return text + "\n" + Escaped(option.help) + "\n";
 }
 
-std::string Section(const Command& command) {
+std::string ManualSection(const Command& command) {
   const VerbHelp help = command.describe();
   const size_t forms = help.usage.find("\n\n");
   std::string text =
@@ -79,7 +79,7 @@ std::string ManualPage(std::string_view version) {
     text += ".TP\n\\fB" + std::string(command.name) + "\\fR\n" + Escaped(command.help) + "\n";
   }
   text += ".PP\nEvery verb takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR.\n";
-  for (const Command& command : AllCommands()) text += Section(command);
+  for (const Command& command : AllCommands()) text += ManualSection(command);
   text +=
       ".SH ENVIRONMENT\n"
       ".TP\n\\fBRFINJECT_LIBRARY\\fR\n"

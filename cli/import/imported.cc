@@ -1,10 +1,17 @@
 #include "cli/import/imported.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_format.h"
 
 namespace rfinject::cli {
+
+bool DoubtsSums(std::string_view diagnostic_id) {
+  constexpr std::string_view kIds[] = {"events-unreadable",    "recording-cut", "kernels-overlap",
+                                       "kernels-not-recorded", "no-times",      "lines-unreadable"};
+  return std::ranges::find(kIds, diagnostic_id) != std::end(kIds);
+}
 
 std::string TimeText(double ns) {
   constexpr const char* kUnits[] = {"ns", "us", "ms", "s"};

@@ -48,6 +48,10 @@ inline void DefineMetric(std::string_view name, std::string_view unit, Profile* 
   profile->metrics[std::string(name)] = {.name = std::string(name), .unit = std::string(unit)};
 }
 
+// Whether a diagnostic of this id, which an import said of a file, means that its sums cannot be trusted: events,
+// lines or times are lost, or cannot be.
+bool DoubtsSums(std::string_view diagnostic_id);
+
 // A time as reports write it, "3.00 s", "64.9 us"; `ns` below 1000 are "7 ns".
 std::string TimeText(double ns);
 

@@ -275,7 +275,7 @@ const ReportColumn* FindColumnOrHead(std::string_view name) {
   return nullptr;
 }
 
-std::vector<Sentence> ProblemsOf(const Report& report) {
+std::vector<Sentence> AlarmsOf(const Report& report) {
   std::vector<Sentence> sentences;
   for (const Alarm& alarm : report.alarms) {
     const std::string where = AlarmWhere(alarm), causes(alarm.causes);
@@ -284,6 +284,11 @@ std::vector<Sentence> ProblemsOf(const Report& report) {
     if (!where.empty()) sentence.text += " [" + where + "]";
     if (!causes.empty()) sentence.details.emplace_back("likely: ", causes);
   }
+  return sentences;
+}
+
+std::vector<Sentence> NotesOf(const Report& report) {
+  std::vector<Sentence> sentences;
   static constexpr const char* kSeverities[] = {"note: ", "warning: ", "error: "};
   for (const DiagnosticInfo& diagnostic : DiagnosticsText(report)) {
     Sentence& sentence = sentences.emplace_back(
@@ -296,6 +301,12 @@ std::vector<Sentence> ProblemsOf(const Report& report) {
   for (const trace::Drop& drop : report.kept.drop) {
     sentences.push_back({.text = Grouped(drop.count) + " lost: " + drop.what, .label = "warning: "});
   }
+  return sentences;
+}
+
+std::vector<Sentence> ProblemsOf(const Report& report) {
+  std::vector<Sentence> sentences = AlarmsOf(report);
+  for (Sentence& note : NotesOf(report)) sentences.push_back(std::move(note));
   return sentences;
 }
 
@@ -361,8 +372,14 @@ void AddSections(const Report& report, const std::vector<const Report*>& validat
   for (size_t i = 1; i < opening.size(); ++i) advice.lead.push_back({.text = std::move(opening[i])});
   if (!advice.lead.empty()) document->sections.push_back(std::move(advice));
   document->sections.push_back({.id = "facts", .heading = "What these numbers rest on", .lead = FactsOf(report)});
-  if (std::vector<Sentence> problems = ProblemsOf(report); !problems.empty()) {
+  // What another tool's file lacks stands in a block of its own, as `rfinject doctor FILE` prints it.
+  const bool imported = report.run.source == SourceKind::kImported;
+  if (std::vector<Sentence> problems = imported ? AlarmsOf(report) : ProblemsOf(report); !problems.empty()) {
     document->sections.push_back({.id = "problems", .lead = std::move(problems)});
+  }
+  if (!imported) return;
+  if (std::vector<Sentence> notes = NotesOf(report); !notes.empty()) {
+    document->sections.push_back({.id = "about", .heading = "About this recording", .lead = std::move(notes)});
   }
 }
 

@@ -202,6 +202,22 @@ class Recordings(unittest.TestCase):
                        env={**os.environ, "TMPDIR": str(temporary)})
         self.assertEqual(list(temporary.iterdir()), [])
 
+    def test_doctor_says_whether_sums_of_a_file_can_be_trusted(self):
+        (self.folder / "good.json").write_text(json.dumps(made([100] * 3)))
+        (self.folder / "bad.json").write_text(json.dumps(made([100] * 3)).replace('"ts": 2020', '"ts" 2020'))
+        (self.folder / "none.json").write_text("[]")
+        good = self.cli("doctor", "good.json")
+        self.assertIn("3 kernels and copies, 300 us of GPU time", good.stdout)
+        self.assertEqual(good.stderr, "")
+        bad = self.cli("doctor", "good.json", "bad.json", expect=1)
+        self.assertIn("1 event is no JSON", bad.stdout)
+        self.assertEqual(bad.stdout.count("cannot be trusted"), 1)
+        self.assertIn("error: ", self.cli("doctor", "none.json", expect=1).stdout)
+        self.assertIn("error: ", self.cli("doctor", "nothing.json", expect=1).stdout)
+        block = self.cli("report", "bad.json").stdout.split("About this recording\n")[1]
+        self.assertIn("1 event is no JSON", block)
+        self.assertNotIn("About this recording", self.cli("report", "good.json", "--by", "phase").stderr)
+
     def test_mistakes_have_a_line(self):
         (self.folder / "cut.json.gz").write_bytes(RESNET.read_bytes()[:-2000])
         self.assertIn("the file ends inside of the list of events", self.cli("report", "cut.json.gz").stderr)

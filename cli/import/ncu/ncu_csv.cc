@@ -33,7 +33,11 @@ void WarnOf(const NcuDoubts& doubts, RunBuilder* builder) {
   const auto warn = [builder](const auto&... parts) { builder->Warn(absl::StrCat(parts...)); };
   for (const std::string& unit : doubts.bad_units)
     warn(unit, ": this unit is not known here; the values were left out");
-  if (doubts.lines > 0) warn(doubts.lines, " lines of the table could not be read and were left out");
+  if (doubts.lines > 0) {
+    builder->Say({.severity = trace::Severity::kWarning,
+                  .id = "lines-unreadable",
+                  .text = absl::StrCat(doubts.lines, " lines of the table could not be read and were left out")});
+  }
   if (doubts.unreadable > 0) warn(doubts.unreadable, " values are not numbers (n/a?) and were left out");
   if (doubts.out_of_range > 0) warn(doubts.out_of_range, " values are negative or too large; left out");
   if (doubts.ambiguous > 0) {

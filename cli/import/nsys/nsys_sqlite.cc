@@ -437,7 +437,10 @@ class NsysImporter {
       builder_.Say({.id = "gpu-idle", .text = idle_});
     }
     if (builder_.result.skipped_lines > 0) {
-      Warn(absl::StrCat(builder_.result.skipped_lines, " records without a valid time were left out"));
+      builder_.Say(
+          {.severity = trace::Severity::kWarning,
+           .id = "no-times",
+           .text = absl::StrCat(builder_.result.skipped_lines, " records without a valid time were left out")});
     }
   }
 
