@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -196,13 +197,18 @@ bool SampledRun::WeighKinds(const Run& run) {
   constexpr double kClearly = 3.3;  // deviations; one in a thousand
   if (run.steps.of_kinds == 0 || run_steps_ < kShortWindow) return false;
   double sampled = 0, longer = 0;
+  std::set<uint64_t> counted;
   std::array<std::optional<TwoClusters>, kSampledCount> kinds;
   for (size_t i = 0; i < kSampledCount; ++i) {
     if (metrics_[i].slow > 0) return false;
     kinds[i] = FindTwoClusters(total_.values[i], /*least=*/1);
     if (!kinds[i]) continue;
-    sampled += static_cast<double>(metrics_[i].steps.size());
-    longer += static_cast<double>(kinds[i]->upper);
+    // Times and bytes may be of the same steps, which count once.
+    for (size_t s = 0; s < metrics_[i].steps.size(); ++s) {
+      if (!counted.insert(metrics_[i].steps[s]).second) continue;
+      sampled += 1;
+      longer += total_.values[i][s] > kinds[i]->cut;
+    }
   }
   const double all = static_cast<double>(run.steps.of_kinds);
   if (!(sampled > 0)) return false;

@@ -155,6 +155,8 @@ DurationFindings ExamineMeasured(const RunState& of, const SampledSteps& sampled
   found.slow_extra_ns = slow.slow_extra_ns;
   found.of_kinds = of_host.of_kinds;
   found.rarer_kind = of_host.rarer_kind;
+  // Steps are timed two in a row, so that kinds that come and go may seem to change seldom.
+  if (found.two_speeds && found.of_kinds > 0) found.two_speeds = found.drifting = false;
   return found;
 }
 
