@@ -16,6 +16,7 @@
 #include "cli/picture/time_view.h"
 #include "cli/report/rows/kernel_name.h"
 #include "cli/report/rows/picture_data.h"
+#include "cli/text/cell_text.h"
 #include "cli/text/units.h"
 #include "cli/words/opening.h"
 #include "cli/words/words.h"
@@ -194,9 +195,23 @@ std::string ProgramLine(const Report& report) {
 
 }  // namespace
 
+namespace {
+
+// Whether no row has anything in a column. Another tool's file lacks what it lacks in all of them.
+bool IsEmpty(const Column& column, const TableLook& look, size_t rows) {
+  for (size_t row = 0; row < rows; ++row) {
+    const std::string text = TableText(column.info, look, column.value ? column.value(row) : Cell{});
+    if (!text.empty() && text != "-") return false;
+  }
+  return rows > 0;
+}
+
+}  // namespace
+
 Section RowSection(const Report& report, By by, const std::vector<Row>& rows, const ReportLook& look) {
   static constexpr std::array<std::string_view, 3> kNames = {"name", "name_2", "name_3"};
   const bool theory = look.columns == TableColumns::kTheory;
+  const bool imported = report.run.source == SourceKind::kImported;
   Table table;
   table.rows = RowsOf(report, rows);
   table.estimated = report.run.source == SourceKind::kEstimated;
@@ -213,6 +228,8 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
   }
   for (const TableLook& one : theory ? std::span<const TableLook>(kTheory) : std::span<const TableLook>(kRoofline)) {
     if (!Says(report, by, rows, table.rows.Find(one.column)->info)) continue;
+    const bool sorted_by = look.sort != nullptr && look.sort->info.name == one.column;
+    if (imported && !theory && !sorted_by && IsEmpty(*table.rows.Find(one.column), one, rows.size())) continue;
     table.looks.push_back(one);
     if (look.sort != nullptr && look.sort->info.name == one.column) table.looks.back().priority = 0;
   }
@@ -315,7 +332,11 @@ std::vector<Sentence> FactsOf(const Report& report) {
   for (const std::string& line : FactsText(report)) sentences.push_back({.text = line});
   if (std::string run = ProgramLine(report); !run.empty()) sentences.push_back({.text = std::move(run)});
   if (std::string known = IntervalText(report); !known.empty()) sentences.push_back({.text = std::move(known)});
-  sentences.push_back({.text = "Attribution tier " + TierText(report.process.tier)});
+  // Of a program that another tool watched nothing was looked for.
+  constexpr int kKernelsOnly = 6;
+  const bool of_file = report.run.source == SourceKind::kImported && report.process.tier == kKernelsOnly;
+  sentences.push_back({.text = of_file ? "Attribution tier F: the file names kernels, and no operators"
+                                       : "Attribution tier " + TierText(report.process.tier)});
   return sentences;
 }
 

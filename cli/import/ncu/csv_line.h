@@ -18,6 +18,12 @@ class CsvLine {
   bool Split(std::string_view line);
 
   const std::vector<std::string_view>& fields() const { return fields_; }
+  // How many there are without the empty ones at the end.
+  size_t filled() const {
+    size_t filled = fields_.size();
+    while (filled > 0 && fields_[filled - 1].empty()) --filled;
+    return filled;
+  }
   size_t size() const { return fields_.size(); }
   std::string_view operator[](size_t i) const { return fields_[i]; }
 

@@ -39,11 +39,13 @@ NcuColumns ReadNcuHeader(const std::vector<std::string_view>& fields) {
   if (std::find(fields.begin(), fields.end(), "ID") == fields.end()) return columns;
   for (size_t i = 0; i < fields.size(); ++i) {
     for (const auto& [name, column] : kColumnNames) {
-      if (fields[i] == name && columns.*column == NcuColumns::kNone) columns.*column = i;
+      if (fields[i] != name || columns.*column != NcuColumns::kNone) continue;
+      columns.*column = i;
+      columns.last = i;
     }
     // "thread Domain:Push/Pop_Range:PL_Type:…": the rest of the name varies.
-    if (fields[i].find("Push/Pop_Range") != std::string_view::npos) columns.push_pop = i;
-    if (fields[i].find("Start/Stop_Range") != std::string_view::npos) columns.start_stop = i;
+    if (fields[i].find("Push/Pop_Range") != std::string_view::npos) columns.push_pop = columns.last = i;
+    if (fields[i].find("Start/Stop_Range") != std::string_view::npos) columns.start_stop = columns.last = i;
   }
   const bool table = columns.kernel != NcuColumns::kNone && columns.id != NcuColumns::kNone;
   const bool half_long = (columns.metric == NcuColumns::kNone) != (columns.value == NcuColumns::kNone);

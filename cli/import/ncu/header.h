@@ -25,9 +25,13 @@ struct NcuColumns {
   bool wide() const { return metric == kNone; }
   // Where a line of the long form stops to say which launch it is of.
   size_t first_of_metric() const { return section < metric ? section : metric; }
+  size_t last = 0;  // the largest of all these
   // Whether a line of so many fields is one of the table. A details page has lines of metrics that end behind the
-  // value, below a header that goes on with what rules say.
-  bool Fits(size_t fields) const { return fields == count || (!wide() && fields < count && fields > value); }
+  // value, below a header that goes on with what rules say. `filled`: the fields up to the last one that is not
+  // empty.
+  bool Fits(size_t fields, size_t filled) const {
+    return fields == count || (!wide() && fields < count && filled == last + 1);
+  }
   // The shape that ncu itself writes: the ID comes first; section, metric, unit and value come last.
   bool regular() const;
 };

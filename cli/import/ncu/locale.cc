@@ -38,7 +38,7 @@ absl::StatusOr<DecimalMark> DetectDecimalMark(LineReader& reader) {
     if (!fields.Split(line)) continue;
     if (columns.count == 0) {
       columns = ReadNcuHeader(fields.fields());
-    } else if (columns.Fits(fields.size())) {
+    } else if (columns.Fits(fields.size(), fields.filled())) {
       mark = EvidenceOfLine(fields, columns);
     }
   }

@@ -89,7 +89,8 @@ class NcuImporter {
     if (repeats) {
       const std::string_view rest = line.substr(repeat_.size());
       if (TakeKnownMetric(rest)) return;
-      if (fields_.Split(rest) && columns_.Fits(fields_.size() + repeated_fields_)) {
+      if (fields_.Split(rest) &&
+          columns_.Fits(fields_.size() + repeated_fields_, fields_.filled() + repeated_fields_)) {
         ++builder_.result.rows;
         TakeMetric(repeated_fields_);
         return;
@@ -103,7 +104,7 @@ class NcuImporter {
       StartTable();
       return;
     }
-    if (columns_.count == 0 || !columns_.Fits(fields_.size())) {
+    if (columns_.count == 0 || !columns_.Fits(fields_.size(), fields_.filled())) {
       SkipLine(line);
     } else if (columns_.wide()) {
       TakeWideLine();

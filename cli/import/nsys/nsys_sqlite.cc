@@ -411,6 +411,7 @@ class NsysImporter {
     run.devices = {device_};
     run.steps.steps = std::max<uint64_t>(ranges_.steps, 1);
     for (const auto& [key, stats] : run.launches) {
+      if (!key.op.empty() && key.op != kLaunchNotInFile) run.tier = kTierNamesOnly;
       if (!key.layer.model.empty())
         run.layers.try_emplace(key.layer, LayerInfo{{.order = run.layers.size() + 1}, ""});
     }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kNeedsRoofs = "the roofs of this GPU are not known (rfinject gpus)";
 constexpr std::string_view kNeedsEstimate =
-    "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
+    "only an estimate of the same program tells it (rfinject --estimate GPU PROGRAM)";
 
 constexpr std::string_view kNeedsClock =
     "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or the "
