@@ -36,6 +36,10 @@ std::string OtherProfileRemedy(std::string_view path) {
     return "Nsight Compute's own format; 'ncu --import " + name + " --csv --page raw > " + stem +
            ".csv' writes what 'rfinject import ncu " + stem + ".csv -o " + stem + ".rfx' reads";
   }
+  if (name.ends_with(".pftrace") || name.ends_with(".pftrace.gz")) {
+    return "a trace of Perfetto, which is not read; torch.profiler's export_chrome_trace(\"trace.json.gz\") writes what "
+           "'rfinject report trace.json.gz' reads";
+  }
   return {};
 }
 

@@ -32,5 +32,13 @@ TEST(RunOfFileName, NoGpu) {
   EXPECT_EQ(RunOfFileName("").model, "program");
 }
 
+TEST(OtherProfileRemedyTest, NamesWhatWritesSomethingThatIsRead) {
+  for (const char* name : {"a/b.nsys-rep", "x.qdrep", "x.ncu-rep", "rank0.pftrace", "rank0.pftrace.gz"}) {
+    EXPECT_NE(OtherProfileRemedy(name), "") << name;
+  }
+  for (const char* name : {"x.json.gz", "x.csv", "pftrace", "x.rfx", ""})
+    EXPECT_EQ(OtherProfileRemedy(name), "") << name;
+}
+
 }  // namespace
 }  // namespace rfinject::cli

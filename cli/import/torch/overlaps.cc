@@ -23,8 +23,8 @@ void CutOverlaps(TorchRecording* recording) {
   });
   std::sort(order.begin(), order.end());
   absl::flat_hash_map<uint64_t, int64_t> cut;  // by number: where it ends
-  // The one whose end is the latest so far, the first that began in it, and how many ended in it. One kernel in another
-  // does not tell which of the two is wrong.
+  // The one whose end is the latest so far, the first that began in it, and how many ended in it. One kernel in
+  // another does not tell which of the two is wrong.
   size_t open = 0, first_in = 0;
   int inside = 0;
   constexpr int kSeveral = 2;
