@@ -38,7 +38,7 @@ constexpr std::string_view kDoctorUsage =
     "What works on this machine and what does not, with the line that mends it. Trains a tiny model under rfinject "
     "in a\n"
     "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.\n"
-    "Of a FILE that another tool wrote (a recording, an export): what it lacks. Exit code 1 when its sums cannot be "
+    "Of a FILE that another tool wrote (a recording, an export): what it lacks. Exit code 1 when its sums cannot be\n"
     "trusted.";
 
 // Forward and backward in named layers, two steps of an optimizer; small enough for any machine.
