@@ -51,6 +51,11 @@ inline constexpr std::string_view kTensorOpsPrefix = "sm__ops_path_tensor_";
 // The counter of instructions on the tensor pipe, which CUPTI before 12.2 update 2 has instead of operations.
 inline constexpr std::string_view kTensorInstructionsMetric = "sm__inst_executed_pipe_tensor.sum";
 
+// What ncu's raw page says of the board beside its counters.
+inline constexpr std::string_view kBoardNameAttribute = "device__attribute_display_name";
+inline constexpr std::string_view kBoardMemoryAttribute = "device__attribute_total_memory";
+inline constexpr std::string_view kBoardSmsAttribute = "device__attribute_multiprocessor_count";
+
 // For how many cycles the tensor pipes of all SMs worked: 0 in a kernel without tensor instructions.
 inline constexpr std::string_view kTensorCyclesMetric = "sm__pipe_tensor_cycles_active.sum";
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gpus/counters.h"
+
 namespace rfinject::cli {
 namespace {
 
@@ -18,9 +20,9 @@ constexpr ColumnName kColumnNames[] = {
     {"Grid Size", &NcuColumns::grid},
     {"Device", &NcuColumns::device},
     {"CC", &NcuColumns::cc},
-    {"device__attribute_display_name", &NcuColumns::board},
-    {"device__attribute_total_memory", &NcuColumns::memory},
-    {"device__attribute_multiprocessor_count", &NcuColumns::sms},
+    {kBoardNameAttribute, &NcuColumns::board},
+    {kBoardMemoryAttribute, &NcuColumns::memory},
+    {kBoardSmsAttribute, &NcuColumns::sms},
     {"Section Name", &NcuColumns::section},
     {"Metric Name", &NcuColumns::metric},
     {"Metric Unit", &NcuColumns::unit},
