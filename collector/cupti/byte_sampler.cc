@@ -20,6 +20,8 @@ constexpr uint32_t kWindowsToSolve = 8;
 constexpr double kNearClocksNs = 2e3;
 // How far they may be apart once they are aligned.
 constexpr double kClockErrorNs = 500;
+// No kernel is faster than the fastest sample by more than this.
+constexpr double kAboveFastest = 1.05;
 // Of a key that has as many launches with bytes of their own nothing is solved.
 constexpr uint32_t kEnoughOwn = 8;
 // A key with fewer launches in a step is sampled in whole steps only.
@@ -141,7 +143,10 @@ void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
   for (size_t i = 0; i < timed.size(); ++i) {
     const double begin = static_cast<double>(timed.begin[i] + ahead) + joined.offset_ns;
     if (begin < static_cast<double>(first) || begin > static_cast<double>(last)) continue;
-    for (size_t m = 0; m < kDramMetrics; ++m) bytes += timed.values[i * timed.metrics + m];
+    double of_sample = 0;
+    for (size_t m = 0; m < kDramMetrics; ++m) of_sample += timed.values[i * timed.metrics + m];
+    fastest_ = std::max(fastest_, of_sample / static_cast<double>(timed.end[i] - timed.begin[i]));
+    bytes += of_sample;
   }
   window.dram_bytes = Rounded(bytes);
   window.kernel_bytes = Rounded(bytes * joined.share_in_kernels);
@@ -248,8 +253,8 @@ void ByteSampler::AddLaunches(const TimeJoin& join, const Joined& joined, const 
 void ByteSampler::Solve() {
   if (windows_of_solver_ == 0) return;
   windows_of_solver_ = 0;
-  for (const OverlapSolver::Solution& solution :
-       std::exchange(solver_, OverlapSolver(sampler_->metrics().size())).Solve()) {
+  for (const OverlapSolver::Solution& solution : std::exchange(solver_, OverlapSolver(sampler_->metrics().size()))
+                                                     .Solve(kDramMetrics, kAboveFastest * fastest_)) {
     if (solution.group >= keys_.size() || !solution.told_apart || own_[solution.group] >= kEnoughOwn) continue;
     samples_.AddSample(solution.group, Recorder::kOfNoStep, kDramBytes,
                        Rounded(solution.values[0] + solution.values[1]));

@@ -64,6 +64,7 @@ class ByteSampler {
   std::vector<uint32_t> metrics_;  // the recorder's ids of what is sampled beside DRAM bytes
   OverlapSolver solver_;
   uint32_t windows_of_solver_ = 0;
+  double fastest_ = 0;  // the most DRAM bytes per ns of any sample
   uint32_t used_windows_ = 0;
   size_t tensor_metric_;  // of the sampler's; their number where it has none
   std::unordered_set<uint32_t> no_tensor_;

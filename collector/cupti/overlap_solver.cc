@@ -19,7 +19,7 @@ uint64_t PairOf(uint32_t a, uint32_t b) { return static_cast<uint64_t>(std::min(
 
 uint32_t OverlapSolver::IndexOf(uint32_t group) {
   const auto [it, is_new] = index_.try_emplace(group, static_cast<uint32_t>(groups_.size()));
-  if (is_new) groups_.push_back({group, std::vector<double>(metrics_), 0, std::vector<double>(metrics_)});
+  if (is_new) groups_.push_back({group, 0, std::vector<double>(metrics_), 0, std::vector<double>(metrics_)});
   return it->second;
 }
 
@@ -40,7 +40,10 @@ void OverlapSolver::Add(const Joined& joined, const std::vector<TimedKernel>& ke
     shares.clear();
     for (uint32_t p = 0; p < shared.count; ++p) {
       const Joined::Part& part = joined.parts[shared.first + p];
-      const uint32_t index = IndexOf(kernels[part.kernel].group);
+      const TimedKernel& kernel = kernels[part.kernel];
+      const uint32_t index = IndexOf(kernel.group);
+      groups_[index].longest_ns =
+          std::max(groups_[index].longest_ns, static_cast<double>(kernel.end_ns - kernel.start_ns));
       auto share = shares.begin();
       while (share != shares.end() && share->index != index) ++share;
       share == shares.end() ? shares.push_back({index, part.share}) : void(share->share += part.share);
@@ -75,11 +78,16 @@ std::vector<std::vector<uint32_t>> OverlapSolver::Together() const {
   return together;
 }
 
-std::vector<OverlapSolver::Solution> OverlapSolver::Solve() const {
+std::vector<OverlapSolver::Solution> OverlapSolver::Solve(size_t limited_metrics, double most_per_ns) const {
   std::vector<Solution> solutions(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) solutions[i].group = groups_[i].group;
   for (const std::vector<uint32_t>& members : Together()) {
     if (members.size() <= kMostTogether) SolveTogether(members, &solutions);
+  }
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    double sum = 0;
+    for (size_t m = 0; m < std::min(limited_metrics, solutions[i].values.size()); ++m) sum += solutions[i].values[m];
+    if (sum > most_per_ns * groups_[i].longest_ns) solutions[i] = {.group = groups_[i].group};
   }
   return solutions;
 }

@@ -34,8 +34,9 @@ class OverlapSolver {
 
   // One solution for each group that was in a shared sample, in the order in which they came. Takes time that grows
   // with the cube of how many groups hang together by samples that they share; more than kMostTogether are not told
-  // apart.
-  std::vector<Solution> Solve() const;
+  // apart, nor is what would move more than `most_per_ns` of the first `limited_metrics` together in each ns that it
+  // lasts: it was made of small differences.
+  std::vector<Solution> Solve(size_t limited_metrics = 0, double most_per_ns = 0) const;
   static constexpr size_t kMostTogether = 256;
 
   uint64_t samples() const { return samples_; }
@@ -44,6 +45,7 @@ class OverlapSolver {
  private:
   struct Group {
     uint32_t group = 0;
+    double longest_ns = 0;     // of its kernels
     std::vector<double> rest;  // the sum over samples of its share times what the sample holds, for each metric
     // Of the samples in which it is the first.
     uint64_t samples = 0;
