@@ -85,11 +85,13 @@ RFINJECT_EXPORTED CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpt
   return next != nullptr ? next(enable, subscriber, domain, cbid) : CUPTI_ERROR_NOT_INITIALIZED;
 }
 
+// A guest gets no domain as a whole: PyTorch's profiler asks for one to finalise CUPTI from inside of a callback
+// (TEARDOWN_CUPTI=1), and lets it be where that fails.
 RFINJECT_EXPORTED CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber,
                                                          CUpti_CallbackDomain domain) {
+  if (IsGuest(subscriber)) return CUPTI_ERROR_NOT_SUPPORTED;
   const auto next = RFINJECT_NEXT(cuptiEnableDomain);
-  if (next == nullptr) return CUPTI_ERROR_NOT_INITIALIZED;
-  return IsGuest(subscriber) ? EnableForGuest(enable != 0, domain, next) : next(enable, subscriber, domain);
+  return next != nullptr ? next(enable, subscriber, domain) : CUPTI_ERROR_NOT_INITIALIZED;
 }
 
 }  // extern "C"

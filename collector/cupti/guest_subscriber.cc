@@ -16,7 +16,6 @@ constexpr size_t kDomains = CUPTI_CB_DOMAIN_SIZE, kCallbackIds = 2048;
 struct Host {
   const Api* api = nullptr;
   CUpti_SubscriberHandle subscriber = nullptr;
-  void (*reenable)() = nullptr;
 };
 constinit Mutex g_mutex;
 constinit Host g_host RFINJECT_GUARDED_BY(g_mutex);
@@ -35,10 +34,10 @@ void Forget() {
 
 }  // namespace
 
-void HostGuest(const Api& api, CUpti_SubscriberHandle subscriber, void (*reenable)()) {
+void HostGuest(const Api& api, CUpti_SubscriberHandle subscriber) {
   if (!g_mutex.LockFor(kStepLockWaitNs)) return;
   const HeldLock held(g_mutex);
-  g_host = {&api, subscriber, reenable};
+  g_host = {&api, subscriber};
 }
 
 void TellGuest(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) noexcept {
@@ -83,17 +82,6 @@ CUptiResult EnableForGuest(bool enable, CUpti_CallbackDomain domain, CUpti_Callb
     if (result != CUPTI_SUCCESS) return result;
   }
   g_wanted[domain][cbid].store(enable);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult EnableForGuest(bool enable, CUpti_CallbackDomain domain, decltype(&::cuptiEnableDomain) function) {
-  if (!g_mutex.LockFor(kStepLockWaitNs)) return CUPTI_ERROR_UNKNOWN;
-  const HeldLock held(g_mutex);
-  if (domain >= kDomains) return CUPTI_ERROR_INVALID_PARAMETER;
-  const CUptiResult result = function(enable ? 1 : 0, g_host.subscriber, domain);
-  if (result != CUPTI_SUCCESS) return result;
-  for (auto& one : g_wanted[domain]) one.store(enable);
-  if (!enable) g_host.reenable();
   return CUPTI_SUCCESS;
 }
 

@@ -18,7 +18,7 @@ inline constinit std::atomic<bool> g_has_guest{false};
 
 // From now on a subscriber that CUPTI refuses is the guest of `subscriber`. `reenable` asks for our own callbacks
 // again. Both must live as long as the process.
-void HostGuest(const Api& api, CUpti_SubscriberHandle subscriber, void (*reenable)());
+void HostGuest(const Api& api, CUpti_SubscriberHandle subscriber);
 
 // Tells the guest of a callback, if it asked for such.
 void TellGuest(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) noexcept;
@@ -29,9 +29,8 @@ bool IsGuest(CUpti_SubscriberHandle subscriber);
 CUptiResult AdmitGuest(CUptiResult result, CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
                        void* user);
 CUptiResult DismissGuest();
-// The guest asks for a callback, or for a domain by CUPTI's `function`.
+// The guest asks for a callback, or no more.
 CUptiResult EnableForGuest(bool enable, CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
-CUptiResult EnableForGuest(bool enable, CUpti_CallbackDomain domain, decltype(&::cuptiEnableDomain) function);
 
 }  // namespace rfinject::cupti
 

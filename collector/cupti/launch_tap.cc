@@ -317,9 +317,7 @@ bool LaunchTap::Subscribe() {
   }
   g_tap.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
-  HostGuest(api_, subscriber_, [] {
-    if (LaunchTap* const tap = g_tap.load(std::memory_order_acquire); tap != nullptr) tap->Enable();
-  });
+  HostGuest(api_, subscriber_);
   return Enable();
 }
 

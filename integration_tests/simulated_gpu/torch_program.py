@@ -101,6 +101,8 @@ for step in range(STEPS):
         cuda.cuCtxSetCurrent(context)
         print(guest.sim_guest_contexts())
     if guest and step == STEPS // 3 + 9:
+        if "rfinject" in os.environ.get("LD_PRELOAD", ""):
+            assert guest.sim_guest_domain() == 27  # CUPTI_ERROR_NOT_SUPPORTED
         print("guest's end", guest.sim_guest_end())
     optimizer.zero_grad()
     loss = model(torch.ones(4)).sum()
