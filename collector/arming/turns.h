@@ -15,8 +15,8 @@ class Turns {
  public:
   // A turn of samples that ranges wait for ends with so many windows that gave bytes, or after so many steps; one of
   // ranges that never know all FLOP, since shapes are always new, after so many.
-  static constexpr uint32_t kWindows = 8;
-  static constexpr uint64_t kLongestSamples = 160, kLongestRanges = 512;
+  static constexpr uint32_t kWindows = 5;
+  static constexpr uint64_t kLongestSamples = 64, kLongestRanges = 512;
 
   // `run_steps`: that the user asked for; 0: all.
   explicit Turns(uint64_t run_steps) noexcept

@@ -18,12 +18,10 @@ constexpr uint64_t kSamplesOfKernel = 6, kShortestInterval = 5'000, kLongestInte
 constexpr uint32_t kWindowsToSolve = 8;
 // How far the clocks of samples and records may be apart that are one.
 constexpr double kNearClocksNs = 2e3;
-// The least share of the bytes that falls into kernels where the two fit; on an H200 it was 0.89 and more.
-constexpr double kLeastShare = 0.5;
 // How far they may be apart once they are aligned.
 constexpr double kClockErrorNs = 500;
-// No kernel is faster than the fastest sample by more than this.
-constexpr double kAboveFastest = 1.05;
+// Clocks and times are not exact: no kernel moves more than this times what memory can.
+constexpr double kMostOfMemory = 1.05;
 // Of a key that has as many launches with bytes of their own nothing is solved.
 constexpr uint32_t kEnoughOwn = 8;
 // A key with fewer launches in a step is sampled in whole steps only.
@@ -53,13 +51,25 @@ SampleWindow Of(const SampleWindow& window, const std::vector<TimedKernel>& kern
   return of;
 }
 
+// Which part of the time from the first to the last of the kernels at least one ran.
+double BusyShare(const std::vector<TimedKernel>& kernels) {
+  uint64_t busy = 0, until = kernels.front().start_ns;
+  for (const TimedKernel& kernel : kernels) {
+    if (kernel.end_ns > until) busy += kernel.end_ns - std::max(kernel.start_ns, until);
+    until = std::max(until, kernel.end_ns);
+  }
+  return static_cast<double>(busy) / static_cast<double>(std::max<uint64_t>(1, until - kernels.front().start_ns));
+}
+
 uint64_t Rounded(double value) { return value > 0 ? static_cast<uint64_t>(std::llround(std::min(value, 9e18))) : 0; }
 
 }  // namespace
 
-ByteSampler::ByteSampler(std::unique_ptr<PmSampler> sampler, uint32_t device, LaunchKeys& keys, Recorder& recorder)
+ByteSampler::ByteSampler(std::unique_ptr<PmSampler> sampler, uint32_t device, double dram_bytes_per_ns,
+                         LaunchKeys& keys, Recorder& recorder)
     : sampler_(std::move(sampler)),
       device_(device),
+      dram_bytes_per_ns_(dram_bytes_per_ns),
       keys_(keys),
       recorder_(recorder),
       samples_(recorder, keys),
@@ -133,15 +143,15 @@ void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
   const auto ahead = static_cast<uint64_t>(clock_offset_ns_);
   if (timed.size() > 0) options.first_sample_ns = timed.begin.front() + ahead;
   const Joined joined = JoinSamples(timed, kernels, options);
-  // Samples that say that nothing moved while kernels ran are of another time, or of counters that somebody else
-  // holds.
-  const bool fits =
-      joined.fits() && joined.share_in_kernels >= kLeastShare && std::fabs(joined.offset_ns) <= kNearClocksNs;
+  // Samples in which kernels have less than half of their share by time are of another time, or of counters that
+  // somebody else holds.
+  const double least = BusyShare(kernels) / 2;
+  const bool fits = joined.fits() && joined.share_in_kernels >= least && std::fabs(joined.offset_ns) <= kNearClocksNs;
   if (!fits) {
     options.first_sample_ns = window_.begin.front() + ahead;
     options.offset_tolerance_ns = JoinOptions{}.offset_tolerance_ns;
     const Joined other = JoinSamples(window_, kernels, options);
-    if (other.verdict == JoinVerdict::kFits && other.share_in_kernels >= kLeastShare) LookElsewhere(other.offset_ns);
+    if (other.verdict == JoinVerdict::kFits && other.share_in_kernels >= least) LookElsewhere(other.offset_ns);
   }
   if (!fits) return Drop(&window, joined.verdict == JoinVerdict::kTooFew ? kTooFew : kNoFit);
   const uint64_t first = kernels.front().start_ns, last = kernels.back().end_ns;
@@ -149,10 +159,7 @@ void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
   for (size_t i = 0; i < timed.size(); ++i) {
     const double begin = static_cast<double>(timed.begin[i] + ahead) + joined.offset_ns;
     if (begin < static_cast<double>(first) || begin > static_cast<double>(last)) continue;
-    double of_sample = 0;
-    for (size_t m = 0; m < kDramMetrics; ++m) of_sample += timed.values[i * timed.metrics + m];
-    fastest_ = std::max(fastest_, of_sample / static_cast<double>(timed.end[i] - timed.begin[i]));
-    bytes += of_sample;
+    for (size_t m = 0; m < kDramMetrics; ++m) bytes += timed.values[i * timed.metrics + m];
   }
   window.dram_bytes = Rounded(bytes);
   window.kernel_bytes = Rounded(bytes * joined.share_in_kernels);
@@ -259,8 +266,9 @@ void ByteSampler::AddLaunches(const TimeJoin& join, const Joined& joined, const 
 void ByteSampler::Solve() {
   if (windows_of_solver_ == 0) return;
   windows_of_solver_ = 0;
-  for (const OverlapSolver::Solution& solution : std::exchange(solver_, OverlapSolver(sampler_->metrics().size()))
-                                                     .Solve(kDramMetrics, kAboveFastest * fastest_)) {
+  for (const OverlapSolver::Solution& solution :
+       std::exchange(solver_, OverlapSolver(sampler_->metrics().size()))
+           .Solve(dram_bytes_per_ns_ > 0 ? kDramMetrics : 0, kMostOfMemory * dram_bytes_per_ns_)) {
     if (solution.group >= keys_.size() || !solution.told_apart || own_[solution.group] >= kEnoughOwn) continue;
     samples_.AddSample(solution.group, Recorder::kOfNoStep, kDramBytes,
                        Rounded(solution.values[0] + solution.values[1]));

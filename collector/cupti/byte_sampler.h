@@ -26,7 +26,9 @@ namespace rfinject::cupti {
 
 class ByteSampler {
  public:
-  ByteSampler(std::unique_ptr<PmSampler> sampler, uint32_t device, LaunchKeys& keys, Recorder& recorder);
+  // `dram_bytes_per_ns` is what the device's memory can move; 0: not known.
+  ByteSampler(std::unique_ptr<PmSampler> sampler, uint32_t device, double dram_bytes_per_ns, LaunchKeys& keys,
+              Recorder& recorder);
 
   // Opens the session if it is not open, for kernels that last `kernel_ns` as a rule. Returns a CUptiResult.
   int Open(uint64_t kernel_ns);
@@ -58,13 +60,13 @@ class ByteSampler {
 
   std::unique_ptr<PmSampler> sampler_;
   const uint32_t device_;
+  const double dram_bytes_per_ns_;
   LaunchKeys& keys_;
   Recorder& recorder_;
   CounterSamples samples_;
   std::vector<uint32_t> metrics_;  // the recorder's ids of what is sampled beside DRAM bytes
   OverlapSolver solver_;
   uint32_t windows_of_solver_ = 0;
-  double fastest_ = 0;  // the most DRAM bytes per ns of any sample
   uint32_t used_windows_ = 0;
   size_t tensor_metric_;  // of the sampler's; their number where it has none
   std::unordered_set<uint32_t> no_tensor_;

@@ -133,10 +133,12 @@ void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
   if (!ours || !OursIsCurrent() || !(wanted || windows_.hurry.load())) return;
   Phase idle = Phase::kIdle;
   if (!state_.compare_exchange_strong(idle, Phase::kLogging, std::memory_order_acq_rel)) {
-    // Ranges wait for the window: some windows are let pass. One that is due while the last is read comes late,
-    // unless FLOP are unknown, for which no time would be left.
-    if (!ranges_.unfinished.load(std::memory_order_relaxed) || next >= windows_.last + kStepsOfRanges)
+    // One that is due while another is read comes late. While ranges are counted most are let pass: no time would be
+    // left for FLOP.
+    if (!ranges_.unfinished.load(std::memory_order_relaxed) || windows_.hurry.load() ||
+        next >= windows_.last + kStepsOfRanges) {
       windows_.due.store(true);
+    }
     return;
   }
   windows_.due.store(false);

@@ -122,7 +122,10 @@ bool Counting::OpenDevice(CountedContext& context) {
     // A process must not mix the legacy profiler with the functions that came after it (CUPTI user guide, 2.16).
     if (choice.kind != BackendKind::kLegacyProfiler) {
       if (auto sampler = PmSampler::Plan(api_, number, &sampling); sampler != nullptr) {
-        device.bytes = std::make_unique<ByteSampler>(std::move(sampler), context.device(), keys_, recorder_);
+        // Kilohertz, with two transfers a cycle, and bits.
+        const double dram = 2e-6 / 8 * DeviceAttribute(api_, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, number) *
+                            DeviceAttribute(api_, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, number);
+        device.bytes = std::make_unique<ByteSampler>(std::move(sampler), context.device(), dram, keys_, recorder_);
       }
     }
     if (sampling == CUPTI_ERROR_HARDWARE_BUSY || settings_.mode == "pm") return;

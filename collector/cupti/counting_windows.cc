@@ -15,6 +15,7 @@ namespace {
 
 // What a window costs the program, for the budget: records of its kernels, and the calls between its steps.
 constexpr uint64_t kWindowNs = 500'000;
+constexpr uint64_t kWindowsOfAnyKind = 2;
 // A window whose records are not there after so long is read as it is.
 constexpr int64_t kLongestDrainNs = 5'000'000'000;
 constexpr uint64_t kOfPlaces = 4;  // what is drawn: where in its window the device is sampled
@@ -135,8 +136,9 @@ void Counting::AddTimes(const TimeJoin& join) {
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return join.launches[a].step < join.launches[b].step; });
-  // Times of windows that were not drawn are in no mean.
-  for (const uint32_t i : windows_.extra.load() ? std::vector<uint32_t>() : order) {
+  // Times of windows that were not drawn are in no mean, but where there are no others yet.
+  const bool counts = !windows_.extra.load() || windows_.count <= kWindowsOfAnyKind;
+  for (const uint32_t i : counts ? order : std::vector<uint32_t>()) {
     samples.AddSample(join.launches[i].key, join.launches[i].step, kTime, join.launches[i].ns);
   }
   // Of how long the kernel is that runs in the middle of the time.
@@ -149,8 +151,9 @@ void Counting::AddTimes(const TimeJoin& join) {
   }
   std::sort(lengths.begin(), lengths.end());
   for (const uint64_t length : lengths) {
+    sum += length;
     // A quarter of the time is of shorter kernels.
-    if ((sum += length) * 4 < all) continue;
+    if (sum * 4 < all) continue;
     windows_.kernel_ns = length;
     break;
   }
@@ -183,7 +186,7 @@ void Counting::AddSteps(const TimeJoin& join) {
       of.period_ns = next->second - begins[step];
       pace_.NoteOnGpu(of.period_ns);
     }
-    recorder_.Keep(std::move(of));
+    recorder_.Keep(of);
   }
 }
 

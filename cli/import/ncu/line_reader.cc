@@ -56,8 +56,11 @@ void LineReader::Rewind() {
   }
   if (packed_ != nullptr) {
     absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::Open(name_);
-    if (stream.ok()) packed_ = *std::move(stream);
-    if (!stream.ok()) status_ = stream.status();
+    if (!stream.ok()) {
+      status_ = stream.status();
+    } else {
+      packed_ = *std::move(stream);
+    }
   }
   bytes_read_ = 0;
   begin_ = end_ = 0;

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<UnpackedFile>> UnpackedFile::Of(const std::string
   if (fd < 0) return Failed(name);
   file->path_ = name;
   file->temporary_ = true;
-  const absl::Status copied = Copy(**packed, fd, name, most_bytes);
+  absl::Status copied = Copy(**packed, fd, name, most_bytes);
   close(fd);
   if (!copied.ok()) return copied;
   return file;

@@ -3,6 +3,7 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -228,7 +229,7 @@ class Builder {
       // Behind the results, which no profiler writes.
       if (event.given_flop > 0 || event.given_gb > 0) {
         absl::StrAppend(&operands, "\n\n\n[", event.given_flop, ",",
-                        static_cast<uint64_t>(event.given_gb * 1e9 + 0.5), "]");
+                        std::llround(1e9 * std::min(event.given_gb, 1e9)), "]");
       }
       if (operands.size() <= kLongestOperands) span.operands = recording_.operands.NumberOf(operands);
     }

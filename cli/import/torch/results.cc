@@ -25,7 +25,7 @@ std::string_view BareName(std::string_view name) {
   return name;
 }
 
-bool IsInPlace(std::string_view name) { return name.ends_with("_") && !name.ends_with("__"); }
+bool IsInPlace(std::string_view name) { return name.ends_with('_') && !name.ends_with("__"); }
 
 // What elementwise operators make of their operands' shapes.
 std::optional<Shape> Broadcast(const RecordedCall& call) {
