@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OpenAsItIs(const std::st
 absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::Open(const std::string& path) {
   absl::StatusOr<std::unique_ptr<ByteStream>> stream = OpenAsItIs(path);
   if (!stream.ok()) return stream;
-  if (const absl::Status status = (*stream)->Begin(); !status.ok()) return status;
+  if (absl::Status status = (*stream)->Begin(); !status.ok()) return status;
   return stream;
 }
 
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OfBytes(std::string_view
   std::unique_ptr<ByteStream> stream(new ByteStream);
   stream->memory_ = bytes;
   stream->buffer_.reset(new char[kBuffer]);
-  if (const absl::Status status = stream->Begin(); !status.ok()) return status;
+  if (absl::Status status = stream->Begin(); !status.ok()) return status;
   return stream;
 }
 
