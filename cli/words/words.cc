@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "cli/report/facts/queue.h"
+#include "cli/report/report.h"
 #include "cli/report/rows/kernel_name.h"
 #include "cli/text/units.h"
 #include "cli/words/opening.h"
