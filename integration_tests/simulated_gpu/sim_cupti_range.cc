@@ -121,6 +121,7 @@ void FillImage(Session& session) {
   }
   header.filled = all.size();
   memcpy(session.image, &header, sizeof header);
+  if (all.empty()) return;
   memcpy(session.image + sizeof header, static_cast<const void*>(all.data()), all.size() * sizeof(Range*));
 }
 
