@@ -4,14 +4,12 @@
 // the kernel; with one pass nothing is ever replayed, so a group costs what the counters cost and changes nothing in
 // the program.
 //
-//   hardware group   tensor metrics, and nothing beside them: a range with the bytes, cycles and clocks of a kernel
-//   costs
-//                    twenty times as much
+//   hardware group   tensor metrics, and nothing beside them
 //   SASS group       instruction counts by patched code, which share no pass with hardware counters
-//   sampled group    what varies between launches: the DRAM bytes, where the chip cannot be sampled over time, and
-//   the
+//   sampled group    what varies between launches: DRAM bytes, where the chip cannot be sampled over time, and the
 //                    user's metrics
-//   sparsity guard   the sparse tensor path: dense counters miss sparse FLOP, so any means a warning
+//   sparsity guard   the sparse tensor path: dense counters miss sparse FLOP, so any means a warning; counted much
+//                    later, with the check of FLOP
 //
 // It is pure but for the MetricHost, deterministic, and bounded by PlanRequest::max_questions.
 #ifndef RFINJECT_COLLECTOR_CUPTI_PLANNER_H_

@@ -116,12 +116,6 @@ void RangeCounter::NoteIfCounted(uint32_t key) {
   keys_.NoteCounted(key);
 }
 
-size_t RangeCounter::wanted() const {
-  size_t all = 0;
-  for (size_t group = 0; group < backend_->groups().size(); ++group) all += wanted_.Wanted(group).size();
-  return all;
-}
-
 bool RangeCounter::opens() const { return !backend_->started() || NextGroup() != group_; }
 
 int RangeCounter::Begin() {

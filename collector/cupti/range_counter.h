@@ -50,11 +50,9 @@ class RangeCounter {
   bool idle() const { return lost_ || (batch_ == nullptr && wanted_.Complete()); }
   bool session_open() const { return backend_->started(); }
   bool counting() const { return batch_ != nullptr; }
-  // The group that is counted, or will be next; how long a range of it makes a step, in ns; how many ranges are
-  // wanted.
+  // The group that is counted, or will be next, and what a range of it makes a step longer by, in ns.
   size_t group() const { return group_; }
   double range_ns() const { return range_ns_[IsSass(group_)]; }
-  size_t wanted() const;
 
   // Begins a batch of ranges. It may have to open a session for the next group that lacks something; `opens` says
   // whether the next call of Begin will. Returns a CUptiResult.
