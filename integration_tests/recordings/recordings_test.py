@@ -3,7 +3,6 @@
 
     recordings_test.py --rfinject BIN [unittest arguments]
 """
-import argparse
 import gzip
 import json
 import os
@@ -11,12 +10,10 @@ import pathlib
 import shutil
 import sqlite3
 import subprocess
-import sys
-import tempfile
-import unittest
 import zipfile
 
-OPTIONS = argparse.Namespace()
+from command_case import OPTIONS, CommandCase, main
+
 DATA = pathlib.Path(__file__).resolve().parents[2] / "cli" / "import" / "testdata"
 RESNET = DATA / "v100_resnet50_step.json.gz"
 GPU = ("Kernel", "Memcpy", "Memset", "kernel", "gpu_memcpy", "gpu_memset")
@@ -40,20 +37,9 @@ def made(steps, name="ProfilerStep#%d"):
     return {"schemaVersion": 1, "traceEvents": events}
 
 
-class Recordings(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="rfinject-recordings-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def cli(self, *arguments, expect=0):
-        result = subprocess.run([OPTIONS.rfinject, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
-                                check=False)
-        self.assertEqual(result.returncode, expect, result.stderr)
-        return result
-
+class Recordings(CommandCase):
     def rows(self, *arguments):
-        return json.loads(self.cli("report", *arguments, "--format", "json").stdout)["rows"]
+        return self.report(*arguments)["rows"]
 
     def test_a_recording_is_reported_as_it_is(self):
         result = self.cli("report", RESNET)
@@ -241,7 +227,4 @@ class Recordings(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rfinject", required=True)
-    OPTIONS, rest = parser.parse_known_args()
-    unittest.main(argv=sys.argv[:1] + rest)
+    main()

@@ -5,40 +5,23 @@
 
 Without that folder nothing is tested, which a line says.
 """
-import argparse
 import collections
 import csv
 import decimal
 import gzip
 import json
 import pathlib
-import subprocess
 import sys
-import tempfile
-import unittest
 
-OPTIONS = argparse.Namespace()
+from command_case import CommandCase, main
+
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
 CASES, H100 = SHARED / "cases", SHARED / "h100" / "recordings"
 NSYS, PUBLISHED = SHARED / "recordings" / "nsys", SHARED / "recordings" / "pytorch_profiler"
 GPU = ("Kernel", "Memcpy", "Memset", "kernel", "gpu_memcpy", "gpu_memset")
 
 
-class Shared(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="rfinject-shared-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def cli(self, *arguments, expect=0):
-        result = subprocess.run([OPTIONS.rfinject, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
-                                check=False)
-        self.assertEqual(result.returncode, expect, result.stderr)
-        return result
-
-    def report(self, *arguments):
-        return json.loads(self.cli("report", *arguments, "--format", "json").stdout)
-
+class Shared(CommandCase):
     def by_op(self, path):
         return {(row["phase"], row["op"]): row for row in self.report(path, "--by", "op")["rows"]}
 
@@ -193,10 +176,7 @@ class Published(Shared):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rfinject", required=True)
-    OPTIONS, rest = parser.parse_known_args()
     if not CASES.is_dir() or not H100.is_dir():
         print(f"note: {SHARED} is not here")
         sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + rest)
+    main()
