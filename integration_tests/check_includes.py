@@ -45,7 +45,8 @@ RULES = {
                        "virtual_gpu/values/values.h"],
     "injector/native": ["injector", "collector"],
     "cli": ["proto", "gpus"],
-    "cli/import": ["cli/profile", "cli/model", "gpus", "operators", "proto/wire"],
+    # Perfetto's schema, which exports write and the import of .pftrace reads, stands once.
+    "cli/import": ["cli/export/perfetto.pb.h", "cli/profile", "cli/model", "gpus", "operators", "proto/wire"],
     # The folders of the command, each over those before it. Text is how numbers, names and tables are written.
     "cli/text": ["proto/wire"],
     "cli/model": ["proto/wire", "gpus"],

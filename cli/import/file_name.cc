@@ -36,17 +36,13 @@ std::string OtherProfileRemedy(std::string_view path) {
     return "Nsight Compute's own format; 'ncu --import " + name + " --csv --page raw > " + stem +
            ".csv' writes what 'rfinject import ncu " + stem + ".csv -o " + stem + ".rfx' reads";
   }
-  if (name.ends_with(".pftrace") || name.ends_with(".pftrace.gz")) {
-    return "a trace of Perfetto, which is not read; torch.profiler's export_chrome_trace(\"trace.json.gz\") writes what "
-           "'rfinject report trace.json.gz' reads";
-  }
   return {};
 }
 
 NamedRun RunOfFileName(std::string_view path) {
   std::string_view base = BaseName(path);
   for (std::string_view ending :
-       {".gz", ".zip", ".csv", ".sqlite", ".ncu", ".nsys", ".txt", ".json", ".trace", ".pt"}) {
+       {".gz", ".zip", ".csv", ".sqlite", ".ncu", ".nsys", ".txt", ".json", ".pftrace", ".trace", ".pt"}) {
     if (base.size() > ending.size() && base.ends_with(ending)) base.remove_suffix(ending.size());
   }
   const std::string name = Lower(base);

@@ -17,6 +17,7 @@
 #include "cli/import/ncu/ncu_csv.h"
 #include "cli/import/nsys/nsys_sqlite.h"
 #include "cli/import/torch/byte_stream.h"
+#include "cli/import/torch/perfetto.h"
 #include "cli/import/torch/recording.h"
 #include "cli/import/torch/torch_profiler.h"
 
@@ -28,18 +29,20 @@ constexpr size_t kBeginning = 64u << 10;
 
 constexpr std::string_view kCsv[] = {".csv", ".csv.gz"};
 constexpr std::string_view kSqlite[] = {".sqlite", ".sqlite.gz"};
-constexpr std::string_view kTorch[] = {".json.gz", ".json", ".json.zip"};
+constexpr std::string_view kTorch[] = {".json.gz", ".json", ".json.zip", ".pftrace", ".pftrace.gz"};
+constexpr std::string_view kEt[] = {".json.gz", ".json", ".json.zip"};
 
 bool IsNcuCsv(std::string_view bytes) { return bytes.find("\"Kernel Name\"") != std::string_view::npos; }
+bool IsTorch(std::string_view bytes) { return LooksLikeTorchRecording(bytes) || LooksLikePerfettoTrace(bytes); }
 bool IsSqlite(std::string_view bytes) { return bytes.starts_with("SQLite format 3"); }
 
 constexpr ImportFormat kFormats[] = {
     {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, true, IsNcuCsv,
      ImportNcuCsv},
     {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, true, IsSqlite, ImportNsysSqlite},
-    {"torch", "a recording of torch.profiler (JSON, .gz or .zip)", kTorch, true, true, LooksLikeTorchRecording,
+    {"torch", "a recording of torch.profiler (JSON, .gz or .zip; .pftrace)", kTorch, true, true, IsTorch,
      ImportTorchProfiler},
-    {"et", "an execution trace of PyTorch (Chakra's JSON), with --estimate GPU", kTorch, true, true,
+    {"et", "an execution trace of PyTorch (Chakra's JSON), with --estimate GPU", kEt, true, true,
      LooksLikeExecutionTrace, ImportExecutionTrace},
 };
 

@@ -3,25 +3,14 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/import/torch/dialect.h"
+#include "cli/import/torch/recording_builder.h"
 #include "cli/import/torch/words.h"
 
 namespace rfinject::cli {
-
-uint32_t TextTable::NumberOf(std::string_view text) {
-  const auto found = numbers_.find(text);
-  if (found != numbers_.end()) return found->second;
-  texts_.emplace_back(text);
-  bytes_ += text.size();
-  const auto number = static_cast<uint32_t>(texts_.size() - 1);
-  numbers_.emplace(texts_.back(), number);
-  return number;
-}
 
 namespace {
 
@@ -29,8 +18,6 @@ namespace {
 constexpr uint64_t kLongestToken = 16u << 20;
 // What is kept of one event's operands or of the list of GPUs; a list of a thousand tensors takes 20 KB.
 constexpr size_t kLongestCapture = 1u << 20;
-// "shapes" of one operator that are longer are left out.
-constexpr size_t kLongestOperands = 64u << 10;
 
 // RapidJSON's input: bytes from the recording, with what JSON forbids in texts, and profilers write, made a blank.
 // Ends early at a token that is too long, so that memory is bounded. From a mark on, an event's beginning, bytes are
@@ -147,146 +134,6 @@ class CleanStream {
   int64_t mark_ = kNoMark;
   uint64_t token_ = 0;
   bool too_long_ = false;
-};
-
-// "[3136,1,1]"
-std::array<uint32_t, 3> Dimensions(std::string_view text) {
-  std::array<uint32_t, 3> sizes{};
-  ConsumePrefix(&text, "[");
-  for (uint32_t& size : sizes) {
-    const size_t end = text.find_first_of(",]");
-    size = Unsigned32(text.substr(0, end));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return sizes;
-}
-
-// Puts events into the tables.
-class Builder {
- public:
-  Builder(TorchRecording* recording, uint64_t most_events) : recording_(*recording), most_events_(most_events) {}
-
-  // Whether no more may be kept. A packed file of some megabytes can hold a billion events.
-  bool full() const {
-    return recording_.all_spans.size() + recording_.all_calls.size() + recording_.all_activities.size() +
-                   recording_.counters.size() >=
-               most_events_ ||
-           recording_.texts.bytes() + recording_.operands.bytes() + recording_.threads.bytes() > kMostTextBytes;
-  }
-
-  void Add(const TorchEvent& event) {
-    ++recording_.events;
-    const TorchKind kind = KindOf(event);
-    if (kind <= TorchKind::kModule) {
-      AddSpan(event, kind);
-    } else if (kind == TorchKind::kCall) {
-      AddCall(event);
-    } else if (kind <= TorchKind::kSet) {
-      AddActivity(event, kind);
-    } else if (kind == TorchKind::kCounters) {
-      recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.start.value_or(0), event.metrics});
-    } else if (kind == TorchKind::kSamples) {
-      AddSample(event);
-    } else if (kind == TorchKind::kMemory) {
-      recording_.memory_peak_bytes = std::max(recording_.memory_peak_bytes, event.allocated);
-    } else if (kind == TorchKind::kOtherAccelerator && recording_.other_gpus.size() < kMostOtherGpus) {
-      ++recording_.other_gpus[event.category];
-    }
-  }
-
- private:
-  static TorchActivity::Kind ActivityOf(TorchKind kind) {
-    return static_cast<TorchActivity::Kind>(static_cast<int>(kind) - static_cast<int>(TorchKind::kKernel));
-  }
-  static bool EndOf(const TorchEvent& event, int64_t* end) {
-    return event.start && event.duration && *event.duration >= 0 &&
-           !__builtin_add_overflow(*event.start, *event.duration, end);
-  }
-  uint32_t Thread(const TorchEvent& event) {
-    return recording_.threads.NumberOf(absl::StrCat(event.process, "/", event.thread));
-  }
-
-  void AddSample(const TorchEvent& event) {
-    const bool known = recording_.samples.contains(event.name);
-    if (event.metrics.empty() || (!known && recording_.samples.size() == kMostCountersOverTime)) return;
-    TorchSamples& samples = recording_.samples[event.name];
-    ++samples.count;
-    samples.sum += event.metrics.front().second;
-  }
-
-  void AddSpan(const TorchEvent& event, TorchKind kind) {
-    TorchSpan span;
-    if (!EndOf(event, &span.end)) return;
-    span.start = *event.start;
-    span.sequence = event.sequence;
-    span.external_id = event.external_id;
-    span.thread = Thread(event);
-    span.name = recording_.texts.NumberOf(NameOf(event, kind));
-    if (!event.dims.empty() || !event.types.empty()) {
-      // Blanks that JSON does not need are gone, and so a line break separates.
-      std::string operands = absl::StrCat(event.dims, "\n", event.types, "\n", event.strides, "\n", event.values);
-      // Behind the results, which no profiler writes.
-      if (event.given_flop > 0 || event.given_gb > 0) {
-        absl::StrAppend(&operands, "\n\n\n[", event.given_flop, ",",
-                        std::llround(1e9 * std::min(event.given_gb, 1e9)), "]");
-      }
-      if (operands.size() <= kLongestOperands) span.operands = recording_.operands.NumberOf(operands);
-    }
-    span.kind = static_cast<TorchSpan::Kind>(kind);
-    recording_.all_spans.Add(span);
-  }
-
-  void AddCall(const TorchEvent& event) {
-    TorchCall call;
-    if (!EndOf(event, &call.end)) return;
-    call.start = *event.start;
-    call.correlation = event.correlation;
-    call.thread = Thread(event);
-    call.name = recording_.texts.NumberOf(event.name);
-    recording_.all_calls.Add(call);
-  }
-
-  void AddActivity(const TorchEvent& event, TorchKind kind) {
-    int64_t end = 0;
-    if (!EndOf(event, &end)) {
-      ++recording_.without_time;
-      return;
-    }
-    TorchLaunch launch;
-    launch.name = recording_.texts.NumberOf(event.name);
-    launch.device = event.device;
-    launch.shared_bytes = event.shared_bytes;
-    launch.module = recording_.texts.NumberOf(event.module);
-    launch.grid = Dimensions(event.grid);
-    launch.block = Dimensions(event.block);
-    const auto [known, is_new] = launches_.try_emplace(launch, static_cast<uint32_t>(recording_.launches.size()));
-    if (is_new) recording_.launches.push_back(launch);
-    NoteStream(event, end);
-    recording_.all_activities.Add({.start = *event.start,
-                                   .duration = *event.duration,
-                                   .correlation = event.correlation,
-                                   .external_id = event.external_id,
-                                   .launch = known->second,
-                                   .stream = event.stream,
-                                   .kind = ActivityOf(kind)});
-  }
-
-  // Whether a stream's kernels may lie in one another, or are not in the order of time.
-  void NoteStream(const TorchEvent& event, int64_t end) {
-    auto& [last, latest] = streams_.try_emplace({event.device, event.stream}, INT64_MIN, INT64_MIN).first->second;
-    recording_.may_overlap = recording_.may_overlap || *event.start < last || end < latest;
-    last = *event.start;
-    latest = std::max(latest, end);
-  }
-
-  static constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;
-  static constexpr size_t kMostOtherGpus = 64;
-  TorchRecording& recording_;
-  const uint64_t most_events_;
-  absl::flat_hash_map<TorchLaunch, uint32_t> launches_;
-  // By device and stream: when the last began, and the latest end so far.
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>> streams_;
 };
 
 // RapidJSON's events. Depth 1 is the file's object, 2 its list of events, 3 an event, 4 its arguments; a file that is
@@ -468,7 +315,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   static constexpr size_t kMostMetrics = 1024;
   CleanStream& stream_;
   TorchRecording& recording_;
-  Builder builder_;
+  RecordingBuilder builder_;
   TorchEvent event_;
   std::string member_, metric_, devices_, distributed_;
   std::string* capture_ = nullptr;

@@ -1,6 +1,7 @@
 #include "cli/import/torch/torch_profiler.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/names.h"
 #include "cli/import/torch/overlaps.h"
+#include "cli/import/torch/perfetto.h"
 #include "cli/import/torch/stages.h"
 #include "cli/import/torch/windows.h"
 #include "cli/model/match_gpu.h"
@@ -190,10 +192,23 @@ absl::StatusOr<Imported> ImportRecording(const std::string& path, const ImportOp
   return builder.Finish();
 }
 
-absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> bytes, const std::string& name,
+using OpenedBytes = absl::StatusOr<std::unique_ptr<ByteStream>>;
+
+// Reads what `open` opens anew each time, whether it is JSON or a trace of Perfetto.
+absl::StatusOr<TorchRecording> ReadEither(const std::function<OpenedBytes()>& open) {
+  constexpr size_t kBeginning = 1024;
+  const OpenedBytes first = open();
+  if (!first.ok()) return first.status();
+  std::string beginning(kBeginning, '\0');
+  beginning.resize((*first)->Read(beginning.data(), beginning.size()));
+  const OpenedBytes bytes = open();
+  if (!bytes.ok()) return bytes.status();
+  return LooksLikePerfettoTrace(beginning) ? ReadPerfettoTrace(**bytes) : ReadTorchRecording(**bytes);
+}
+
+absl::StatusOr<Imported> Import(const std::function<OpenedBytes()>& open, const std::string& name,
                                 const ImportOptions& options) {
-  if (!bytes.ok()) return FailureOf(name, bytes.status());
-  absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes);
+  absl::StatusOr<TorchRecording> recording = ReadEither(open);
   if (!recording.ok()) return FailureOf(name, recording.status());
   CutOverlaps(&*recording);
   CountLaunches(&*recording);
@@ -208,12 +223,12 @@ absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> byte
 }  // namespace
 
 absl::StatusOr<Imported> ImportTorchProfiler(const std::string& path, const ImportOptions& options) {
-  return Import(ByteStream::Open(path), path, options);
+  return Import([&path] { return ByteStream::Open(path); }, path, options);
 }
 
 absl::StatusOr<Imported> ImportTorchProfilerBytes(std::string_view bytes, const std::string& name,
                                                   const ImportOptions& options) {
-  return Import(ByteStream::OfBytes(bytes), name, options);
+  return Import([bytes] { return ByteStream::OfBytes(bytes); }, name, options);
 }
 
 }  // namespace rfinject::cli
