@@ -342,7 +342,7 @@ class Advised(TryTest):
         self.rfinject("advise", "--yes", code=2)
 
     def test_a_trace_that_names_no_command_gives_the_changes_to_type(self):
-        done = self.rfinject("advise", "--try", "--yes", ROOT / "cli/import/testdata/v100_resnet50_step.json.gz", code=1)
+        done = self.rfinject("advise", "--try", "--yes", ROOT / "cli/import/testdata/h100_resnet18_step.json.gz", code=1)
         self.assertRegex(done.stderr, r"does not say which program it is of; type: rfinject try .*autocast.* PROGRAM")
 
 

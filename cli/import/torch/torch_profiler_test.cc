@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,38 +61,34 @@ std::vector<std::string> Diagnostics(const cli::Run& run) {
   return ids;
 }
 
-// --- Recordings of real GPUs.
+// --- Recordings of the tree: one step of a real H100, and small ones of each dialect that were made by hand.
 
-// One step of ResNet-50 on a V100 in the dialect of 2021: no strides, no values, no modules. The FLOP of its
-// convolutions and of its linear layer are those of the closed form: 4,087,136,256 multiply-adds an image in the
-// convolutions; 118,013,952 of them are conv1's, whose input needs no gradient; batch 32.
-TEST(TorchProfilerTest, ResNet50HasTheFlopOfItsClosedForm) {
-  const Imported imported = ImportData("v100_resnet50_step.json.gz");
+// One step of ResNet-18 on an H100, batch 256, FP32. The FLOP of its convolutions and of its linear layer are those
+// of the closed form: 1,813,561,344 multiply-adds an image in the convolutions; 118,013,952 of them are conv1's,
+// whose input needs no gradient.
+TEST(TorchProfilerTest, ResNet18HasTheFlopOfItsClosedForm) {
+  const Imported imported = ImportData("h100_resnet18_step.json.gz");
   const cli::Run& run = OnlyRun(imported);
-  constexpr uint64_t kForward = 2 * 32 * 4'087'136'256ULL, kFirst = 2 * 32 * 118'013'952ULL;
+  constexpr uint64_t kBatch = 256, kForward = 2 * kBatch * 1'813'561'344ULL, kFirst = 2 * kBatch * 118'013'952ULL;
   EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kForward, "aten::convolution")), kForward);
   EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kBackward, "aten::convolution_backward")), 2 * kForward - kFirst);
-  EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kForward, "aten::addmm")), 2u * 32 * 2048 * 1000);
-  EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kBackward, "aten::mm")), 2u * 2 * 32 * 2048 * 1000);
+  EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kForward, "aten::addmm")), 2 * kBatch * 512 * 1000);
+  EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kBackward, "aten::mm")), 2 * 2 * kBatch * 512 * 1000);
   EXPECT_EQ(run.steps.steps, 1u);
   EXPECT_TRUE(run.key.training);
-  EXPECT_EQ(run.key.gpu, "Tesla V100-DGXS-32GB");
+  EXPECT_EQ(run.key.gpu, "NVIDIA H100 80GB HBM3");
   EXPECT_GT(Sum(run, kMetricTime, [](const LaunchKey& key) { return key.phase == Phase::kOptimizer; }), 0u);
-  // Everything that is not moved between host and GPU has an operator, and FLOP and bytes.
-  for (const auto& [key, stats] : run.launches) {
-    EXPECT_FALSE(key.op.empty()) << key.kernel;
-    if (key.phase != Phase::kData && key.kernel.find("Mem") != 0) {
-      EXPECT_TRUE(stats.metrics.contains(std::string(kMetricCompulsoryBytes))) << key.op << ' ' << key.kernel;
-    }
-  }
+  for (const auto& [key, stats] : run.launches) EXPECT_FALSE(key.op.empty()) << key.kernel;
 }
 
 TEST(TorchProfilerTest, EveryNanosecondIsThere) {
   const std::map<std::string, std::pair<uint64_t, uint64_t>> files = {
       // launches and ns, counted by summing "dur" of the events of the GPU
-      {"v100_resnet50_step.json.gz", {1516, 100'606'000}}, {"h100_bert_small.json.gz", {61, 309'437}},
-      {"v100_dlrm_rank0.json.gz", {261, 6'851'000}},       {"mi250_minitoy.json.gz", {16, 149'042}},
-      {"rtx2080ti_linear.json.gz", {522, 19'413'000}},
+      {"h100_resnet18_step.json.gz", {348, 94'262'014}},
+      {"dialect_2021.json", {10, 1'730'000}},
+      {"job_rank0.json", {3, 162'000}},
+      {"perceptron.json", {18, 116'000}},
+      {"rocm.json", {2, 64'625}},
   };
   for (const auto& [name, expected] : files) {
     const Imported imported = ImportData(name);
@@ -104,56 +101,92 @@ TEST(TorchProfilerTest, EveryNanosecondIsThere) {
 }
 
 TEST(TorchProfilerTest, ModulesAreLayers) {
-  const Imported imported = ImportData("h100_bert_small.json.gz");
+  const Imported imported = ImportData("h100_resnet18_step.json.gz");
   const cli::Run& run = OnlyRun(imported);
-  EXPECT_THAT(run.key.models, testing::ElementsAre("BertLMHeadModel"));
-  const auto layer = run.layers.find({"BertLMHeadModel", "BertModel_0.BertEmbeddings_0.LayerNorm_0"});
+  EXPECT_THAT(run.key.models, testing::ElementsAre("ResNet", "CrossEntropyLoss"));
+  const auto layer = run.layers.find({"ResNet", "Sequential_0.BasicBlock_0.Conv2d_1"});
   ASSERT_NE(layer, run.layers.end());
-  EXPECT_EQ(layer->second.class_name, "LayerNorm");
-  EXPECT_EQ(layer->second.parent_path, "BertModel_0.BertEmbeddings_0");
-  for (const auto& [key, stats] : run.launches) EXPECT_EQ(key.layer.model, "BertLMHeadModel") << key.kernel;
-  // Products ran on the tensor cores in BF16, and nowhere else.
-  const auto products = [](const LaunchKey& key) { return key.op == "aten::addmm" || key.op == "aten::mm"; };
-  const auto bf16 = kMetricFlop[static_cast<size_t>(Precision::kBf16Tensor)];
-  EXPECT_GT(Sum(run, bf16, products), 0u);
-  EXPECT_EQ(Sum(run, bf16, products), Sum(run, kMetricModelFlop, products));
+  EXPECT_EQ(layer->second.class_name, "Conv2d");
+  EXPECT_EQ(layer->second.parent_path, "Sequential_0.BasicBlock_0");
+  // Each of the 20 convolutions stands at its module, backward too.
+  std::set<std::string> forward, backward;
+  for (const auto& [key, stats] : run.launches) {
+    if (key.op == "aten::convolution") forward.insert(key.layer.path);
+    if (key.op == "aten::convolution_backward") backward.insert(key.layer.path);
+  }
+  EXPECT_EQ(forward.size(), 20u);
+  EXPECT_EQ(backward, forward);
 }
 
-// 2 M N K of each product, whatever adds the bias; M, N and K are those of "bf16[N] bf16[M,K] bf16[K,N]".
-TEST(TorchProfilerTest, ProductsHaveTheFlopOfTheirClosedForm) {
-  const Imported imported = ImportData("h100_bert_small.json.gz");
-  size_t products = 0;
-  for (const auto& [key, stats] : OnlyRun(imported).launches) {
-    uint64_t bias = 0, m = 0, k = 0, k2 = 0, n = 0;
-    if (key.op != "aten::addmm" ||
-        std::sscanf(key.signature.c_str(), "bf16[%lu] bf16[%lu,%lu] bf16[%lu,%lu]", &bias, &m, &k, &k2, &n) != 5) {
-      continue;
-    }
-    const Stat& flop = stats.metrics.at(std::string(kMetricModelFlop));
-    if (flop.max == 0) continue;  // a kernel beside the main one
-    EXPECT_EQ(flop.max, 2 * m * n * k) << key.signature;
-    EXPECT_EQ(k, k2);
-    ++products;
-  }
-  EXPECT_GE(products, 4u);
+// The dialect of 2021: "Operator" and "Kernel", threads as texts, steps and the loader among the operators, a
+// backward of two operators inside of a node without the engine's span, no strides and no values.
+TEST(TorchProfilerTest, TheDialectOf2021IsRead) {
+  const Imported imported = ImportData("dialect_2021.json");
+  const cli::Run& run = OnlyRun(imported);
+  constexpr uint64_t kConvolution = 2ULL * 8 * 16 * 32 * 32 * 3 * 3 * 3;
+  EXPECT_EQ(run.steps.steps, 2u);
+  EXPECT_EQ(run.key.gpu, "Tesla V100-DGXS-32GB");
+  EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kForward, "aten::convolution")), 2 * kConvolution);
+  EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kBackward, "aten::convolution_backward")), 2 * kConvolution);
+  const auto time = [&run](Phase phase) {
+    return Sum(run, kMetricTime, [phase](const LaunchKey& key) { return key.phase == phase; });
+  };
+  EXPECT_EQ(time(Phase::kForward), 2 * 320'000u);
+  EXPECT_EQ(time(Phase::kBackward), 2 * 500'000u);
+  EXPECT_EQ(time(Phase::kOptimizer), 2 * 5'000u);
+  EXPECT_EQ(time(Phase::kData), 2 * 40'000u);
+  EXPECT_EQ(static_cast<uint64_t>(run.step_times.at(0).data_wait_ns.sum()), 2 * 4'000'000u);
 }
 
 TEST(TorchProfilerTest, CommunicationIsAPhaseAndRanksAreKnown) {
-  const Imported imported = ImportData("v100_dlrm_rank0.json.gz");
+  const Imported imported = ImportData("job_rank0.json");
   const cli::Run& run = OnlyRun(imported);
   EXPECT_EQ(run.ranks, std::set<uint32_t>{0});
   ASSERT_EQ(run.process_list.size(), 1u);
-  EXPECT_EQ(run.process_list[0].world_size, 8u);
-  EXPECT_GT(Sum(run, kMetricTime, [](const LaunchKey& key) { return key.phase == Phase::kCommunication; }),
-            Sum(run, kMetricTime) / 2);
+  EXPECT_EQ(run.process_list[0].world_size, 2u);
+  EXPECT_EQ(Sum(run, kMetricTime, [](const LaunchKey& key) { return key.phase == Phase::kCommunication; }), 60'000u);
+  ASSERT_EQ(run.kept.collective.size(), 1u);
+  EXPECT_EQ(run.kept.collective.begin()->kernel, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  EXPECT_EQ(run.kept.collective.begin()->duration_ns, 60'000u);
   // By stream, as "dur" of the file adds up.
   std::string streams;
   for (const DiagnosticInfo& diagnostic : run.kept.diagnostic)
     streams += diagnostic.id == "streams" ? diagnostic.text : "";
   EXPECT_EQ(
       streams,
-      "the GPU's time is 5798000 ns on stream 84 of GPU 0, 971000 ns on stream 7 of GPU 0, 76000 ns on stream 24 of GPU 0, 6000 ns on stream 22 of GPU 0");
-  ASSERT_TRUE(run.step_times.contains(0));
+      "the GPU's time is 100000 ns on stream 7 of GPU 0, 60000 ns on stream 20 of GPU 0, 2000 ns on stream 22 of "
+      "GPU 0");
+  EXPECT_EQ(static_cast<uint64_t>(run.step_times.at(0).exposed_communication_ns.sum()), 30'000u);
+}
+
+// HIP's calls, and a GPU that is numbered by its place in the machine.
+TEST(TorchProfilerTest, RocmIsADialect) {
+  const Imported imported = ImportData("rocm.json");
+  const cli::Run& run = OnlyRun(imported);
+  EXPECT_EQ(Sum(run, kMetricModelFlop, Of(Phase::kForward, "aten::mm")) +
+                Sum(run, kMetricModelFlop, Of(Phase::kOther, "aten::mm")),
+            2ULL * 256 * 512 * 1024);
+  EXPECT_EQ(Sum(run, kMetricTime, [](const LaunchKey& key) { return key.phase == Phase::kData; }), 4'125u);
+  ASSERT_EQ(run.devices.size(), 1u);
+  EXPECT_EQ(run.devices[0].index, 2u);
+  EXPECT_EQ(run.devices[0].chip, "gfx90a");
+}
+
+// Counters say neither when nor from where a kernel was launched: the k-th is the k-th launch.
+TEST(TorchProfilerTest, CountersFindTheirOperators) {
+  const Imported imported = ImportData("counters.json");
+  const cli::Run& run = OnlyRun(imported);
+  Stat products;
+  for (const auto& [key, stats] : run.launches) {
+    EXPECT_EQ(key.phase, Phase::kForward) << key.kernel;
+    if (key.op != "aten::addmm") continue;
+    const Stat& one = stats.metrics.at("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum");
+    products.sum += one.sum;
+    products.n += one.n;
+  }
+  EXPECT_EQ(products.n, 2u);
+  EXPECT_EQ(2 * products.sum, Uint128{2ULL * 64 * 1024 * 512 + 2ULL * 64 * 512 * 10});
+  EXPECT_EQ(Sum(run, kMetricTime), 0u);
 }
 
 // Of 100 us a step NCCL's kernel takes 40; a product runs beside it for 15 of them, and a copy for 5 more.
@@ -179,33 +212,8 @@ TEST(TorchProfilerTest, CommunicationThatNothingHidesIsAWait) {
   EXPECT_EQ(static_cast<uint64_t>(times.exposed_communication_ns.sum()), 3 * 20'000u);
   EXPECT_EQ(times.exposed_communication_ns.n(), 3u);
   // Where there is none, none is said to be hidden.
-  const Imported alone = ImportData("v100_resnet50_step.json.gz");
+  const Imported alone = ImportData("dialect_2021.json");
   EXPECT_EQ(OnlyRun(alone).step_times.at(0).exposed_communication_ns.n(), 0u);
-}
-
-// AlexNet's forward on an A100 with counters, which say neither when nor from where a kernel was launched: the k-th
-// is the k-th launch. fc6 multiplies [128,9216] by [9216,4096], fc7 by [4096,4096].
-TEST(TorchProfilerTest, CountersFindTheirOperators) {
-  const Imported imported = ImportData("a100_alexnet_counters.json.gz");
-  const cli::Run& run = OnlyRun(imported);
-  const std::string metric = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
-  const auto product = [](const LaunchKey& key) {
-    return key.op == "aten::addmm" && key.kernel.starts_with("ampere_sgemm");
-  };
-  Stat products;
-  for (const auto& [key, stats] : run.launches) {
-    EXPECT_EQ(key.phase, Phase::kForward) << key.kernel;
-    if (product(key)) products = stats.metrics.at(metric);
-  }
-  EXPECT_EQ(products.n, 3u);
-  EXPECT_EQ(2 * products.max, 9'663'676'416u);
-  EXPECT_EQ(2 * products.sum, Uint128{9'663'676'416u + 4'294'967'296u + 1'108'606'976u});
-  EXPECT_EQ(Sum(run, kMetricTime), 0u);
-  uint64_t convolutions = 0;
-  for (const auto& [key, stats] : run.launches) {
-    convolutions += key.op == "aten::convolution" ? stats.launches : 0;
-  }
-  EXPECT_EQ(convolutions, 19u);  // with what prepares them, and adds the bias
 }
 
 // --- Made for the purpose.
@@ -499,7 +507,7 @@ TEST(TorchProfilerTest, PackedFilesAreTheSame) {
 }
 
 TEST(ImportFormatsTest, FilesAreKnownByTheirContent) {
-  const ImportFormat* format = RecogniseImport(RFINJECT_IMPORT_TESTDATA "/h100_bert_small.json.gz");
+  const ImportFormat* format = RecogniseImport(RFINJECT_IMPORT_TESTDATA "/h100_resnet18_step.json.gz");
   ASSERT_NE(format, nullptr);
   EXPECT_EQ(format->name, "torch");
   EXPECT_EQ(RecogniseImport("/dev/zero"), nullptr);
