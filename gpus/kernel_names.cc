@@ -125,6 +125,12 @@ bool IsCommunicationKernel(std::string_view name) noexcept {
   return name.starts_with("nccl") || name.starts_with("rccl") || HasAny(name, kCommunication);
 }
 
+bool AllRanksMeetIn(std::string_view name) noexcept {
+  constexpr std::string_view kMeet[] = {"allreduce",     "all_reduce",     "allgather",           "all_gather",
+                                        "reducescatter", "reduce_scatter", "cross_device_reduce", "two_shot"};
+  return IsCommunicationKernel(name) && HasAnyOfAnyCase(name, kMeet);
+}
+
 bool NamesTensorCores(std::string_view name) noexcept {
   // What prepares a product has the product's name in its own: init_device_workspace_kernel<xmma…>.
   return HasAny(name, kTensorCores) && !HasAny(name, kCudaCores) && !HasAnyOfAnyCase(name, kHelpers);

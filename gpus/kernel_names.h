@@ -18,6 +18,10 @@ namespace rfinject {
 // virtual GPU's stand-in has it.
 bool IsCommunicationKernel(std::string_view name) noexcept;
 
+// Whether such a kernel is of a collective at whose end all ranks have come to it: an all-reduce, an all-gather, a
+// reduce-scatter. (A broadcast's root may be gone before the others come.)
+bool AllRanksMeetIn(std::string_view name) noexcept;
+
 // Whether a kernel of cuDNN, cuBLAS or CUTLASS multiplies on tensor cores.
 bool NamesTensorCores(std::string_view name) noexcept;
 

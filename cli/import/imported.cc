@@ -9,7 +9,8 @@ namespace rfinject::cli {
 
 bool DoubtsSums(std::string_view diagnostic_id) {
   constexpr std::string_view kIds[] = {"events-unreadable",    "recording-cut", "kernels-overlap",
-                                       "kernels-not-recorded", "no-times",      "lines-unreadable"};
+                                       "kernels-not-recorded", "no-times",      "lines-unreadable",
+                                       "clock-jumps"};
   return std::ranges::find(kIds, diagnostic_id) != std::end(kIds);
 }
 

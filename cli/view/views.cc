@@ -13,6 +13,7 @@
 #include "cli/view/compare_views.h"
 #include "cli/view/page.h"
 #include "cli/view/run_views.h"
+#include "cli/view/screen_view.h"
 
 namespace rfinject::cli {
 
@@ -70,6 +71,7 @@ Document MakeRows(const ViewInput& input) {
   std::vector<Report> reports = Fold(input, kBy);
   std::vector<std::string> warnings = WarningsOf(input.fold, reports);
   Document document = input.whole_run ? PageDocument(std::move(reports), input.look, RunsIn(input))
+                      : input.screen  ? ScreenDocument(std::move(reports))
                                       : ReportDocument(std::move(reports), input.look);
   // One line says that there is nothing; no other is of use then.
   if (document.nothing.empty()) document.warnings = std::move(warnings);
@@ -134,7 +136,7 @@ std::vector<View> MakeViews() {
        .make = MakeOfRuns<StacksOfRun, StackDocument>},
       {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
       {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
-      {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>},
+      {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>, .adds_up = true},
   };
 }
 

@@ -23,6 +23,7 @@ struct ViewInput {
   FoldOptions fold = {};  // but for `by`, which is the view's
   ReportLook look = {};
   bool whole_run = false;  // the format has room for the other views of the runs as well
+  bool screen = false;     // for a person at a terminal who asked for nothing else (screen_view.h)
 };
 
 struct View {
@@ -32,6 +33,7 @@ struct View {
   bool folds_layers = false;  // --depth folds the rows' layers
   bool sorts = false;         // --sort orders its rows
   bool every_run = false;     // a folder stands for all of its runs, not for the newest
+  bool adds_up = false;       // files that are named are ranks of one run where they can be
 };
 
 // In the order in which help lists them.

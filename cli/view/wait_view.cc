@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,14 +22,15 @@ constexpr auto kParts = std::to_array<TableLook>({
 });
 constexpr auto kRanks = std::to_array<TableLook>({
     {.column = "rank", .title = "rank", .left = true},
-    {.column = "steps", .title = "steps", .width = 6, .priority = 2},
+    {.column = "steps", .title = "steps", .width = 6, .priority = 3},
     {.column = "wall_time_p50_ns", .title = "p50", .width = 8},
     {.column = "wall_time_p95_ns", .title = "p95", .width = 8},
     {.column = "gpu_busy_share", .title = "GPU busy", .width = 8},
     {.column = "data_wait_mean_ns", .title = "for data", .width = 8},
     {.column = "gpu_wait_mean_ns", .title = "for GPU", .width = 8},
-    {.column = "launch_gap_mean_ns", .title = "gaps", .width = 8, .priority = 1},
+    {.column = "launch_gap_mean_ns", .title = "gaps", .width = 8, .priority = 2},
     {.column = "exposed_communication_mean_ns", .title = "comm.", .width = 8},
+    {.column = "late_at_collective_ns", .title = "late", .width = 8, .priority = 1},
 });
 
 std::string DurationOrUnknown(const std::optional<double>& ns) { return ns ? Duration(*ns) : "-"; }
@@ -124,6 +127,31 @@ Document DocumentOf(std::vector<WaitTable> tables, std::string_view what, Sectio
   return document;
 }
 
+// Who is late at the collectives, and what they take.
+std::string CollectivesText(const Collectives& all) {
+  if (all.do_not_match) {
+    return "The ranks' collectives end at other times than clocks explain: they are not the same ones, so who is late is "
+           "not known.";
+  }
+  if (all.count == 0) return {};
+  const std::string transfer = "the transfer takes " + Duration(all.transfer_ns);
+  const std::string met =
+      "In " + Grouped(all.count) + (all.count == 1 ? " collective" : " collectives") + " the ranks meet at the end: ";
+  std::string clocks;
+  int64_t apart = 0;
+  for (const auto& [rank, at] : all.ranks) apart = std::max(apart, std::abs(at.clock_ns));
+  constexpr int64_t kWorthAWord = 1000;
+  if (apart >= kWorthAWord)
+    clocks = " Their hosts' clocks are up to " + Duration(static_cast<double>(apart)) + " apart by these ends.";
+  if (!all.last) return met + "no rank is the last to most of them, and " + transfer + "." + clocks;
+  const auto waits = std::max_element(all.ranks.begin(), all.ranks.end(), [](const auto& a, const auto& b) {
+    return a.second.waits_ns < b.second.waits_ns;
+  });
+  return met + "rank " + RankName(*all.last) + " is late by " + Duration(all.ranks.at(*all.last).late_ns) + ", " +
+         transfer + ", and rank " + RankName(waits->first) + " waits " + Duration(waits->second.waits_ns) + "." +
+         clocks;
+}
+
 }  // namespace
 
 std::string StepText(const WaitTable& table) {
@@ -159,6 +187,7 @@ std::vector<std::string> RankTexts(const WaitTable& table) {
     texts.push_back("The median steps of the " + Grouped(ranks.size()) + " ranks are within " +
                     Percent(table.spread) + " of one another, as ranks are that wait for each other.");
   }
+  if (std::string text = CollectivesText(table.collectives); !text.empty()) texts.push_back(std::move(text));
   if (table.waits_most) {
     const RankWaits& most = ranks[*table.waits_most];
     texts.push_back("Rank " + most.rank +
@@ -194,6 +223,7 @@ Section RankSection(const WaitTable& table) {
                         .looks = {kRanks.begin(), kRanks.end()},
                         .total = std::move(total),
                         .total_label = "all"};
+  if (table.collectives.count == 0) section.table->looks.pop_back();  // "late" is the last
   if (!several) {
     std::erase_if(section.table->rows.columns, [](const Column& column) { return column.info.name == "rank"; });
     section.table->rows.AddText(

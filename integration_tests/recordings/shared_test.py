@@ -109,6 +109,19 @@ class Cases(Shared):
         self.assertIn("of 3 launches 2 have no kernel", self.said("a3_3_launches_without_kernels.json")["kernels-not-recorded"])
         self.assertIn("2 GPUs, whose times are added up", self.said("o_two_gpus_in_one_file.json")["several-gpus"])
 
+    def test_what_a_recording_cannot_tell_is_said(self):
+        name = "a1_9_10_recording_of_grouped_mm_and_varlen.json"
+        rows = self.by_op(CASES / name)
+        self.assertEqual(rows["forward", "aten::_grouped_mm"]["model_flop"], 2 * 8192 * 4096 * 14336)
+        self.assertEqual(rows["forward", "flash_attn::_flash_attn_varlen_forward"]["model_flop"] or 0, 0)
+        self.assertIn("_flash_attn_varlen_forward: the file has no lengths of its sequences", self.said(name)["work-not-known"])
+
+    def test_who_is_late_at_a_collective(self):
+        for rank in (0, 1):
+            (self.folder / f"rank{rank}.json").write_bytes((CASES / f"a3_11_rank{rank}.json").read_bytes())
+        said = self.cli("report", "rank0.json", "rank1.json", "--by", "rank").stdout.replace("\n  ", " ")
+        self.assertIn("rank 1 is late by 50.0 ms, the transfer takes 10.0 ms, and rank 0 waits 50.0 ms", said)
+
     def test_other_sources_of_a_recording_are_used(self):
         self.assertIn("dram__throughput.avg.pct_of_peak_sustained_elapsed 37.5 (5)",
                       self.said("a3_13_hardware_counters.json")["counters-over-time"])

@@ -189,6 +189,32 @@ TEST(AddWorkTest, AWrapperWithoutTensorsDoesNotHideTheOperator) {
             2ULL * (512ULL * 256 * 64 * 64 + 256 * 64 * 4 + 512ULL * 64 * 128 * 128));
 }
 
+// The lengths of sequences that lie one behind the other are numbers in a tensor, which no recording has: what an
+// attention of them multiplies is not known, and said to be so. One of sequences of one length is counted.
+TEST(AddWorkTest, AttentionOfUnknownLengthsHasNoFlop) {
+  MadeRecording made(kAnH100, 9, 0);
+  const char* const types = R"(["c10::BFloat16","c10::BFloat16","c10::BFloat16","int","int"])";
+  made.Operator("flash_attn::_flash_attn_varlen_forward", "[[8192,32,128],[8192,8,128],[8192,8,128],[5],[5]]", types,
+                100, 20);
+  made.Kernel("void flash::flash_fwd_kernel<a>", 105, 30);
+  made.Operator("aten::_flash_attention_forward", "[[8192,32,128],[8192,32,128],[8192,32,128],[5],[5]]", types, 200,
+                20);
+  made.Kernel("void flash::flash_fwd_kernel<b>", 205, 30);
+  made.Operator("aten::_flash_attention_forward", "[[4,2048,32,128],[4,2048,32,128],[4,2048,32,128],[],[]]",
+                R"(["c10::BFloat16","c10::BFloat16","c10::BFloat16","",""])", 300, 20);
+  made.Kernel("void flash::flash_fwd_kernel<c>", 305, 30);
+  const Found found = ImportMade(made);
+  EXPECT_EQ(found.Sum(kMetricModelFlop, "void flash::flash_fwd_kernel<a>"), 0u);
+  EXPECT_EQ(found.Sum(kMetricModelFlop, "void flash::flash_fwd_kernel<b>"), 0u);
+  EXPECT_GE(found.Sum(kMetricModelFlop, "void flash::flash_fwd_kernel<c>"), 4ULL * 4 * 32 * 2048 * 2048 * 128);
+  std::string said;
+  for (const trace::Diagnostic& one : found.run.kept.diagnostic) said += one.id == "work-not-known" ? one.text : "";
+  EXPECT_NE(said.find("flash_attn::_flash_attn_varlen_forward: the file has no lengths of its sequences"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("aten::_flash_attention_forward: the file has no lengths"), std::string::npos) << said;
+}
+
 // 64 MiB in 10 us would be 6.7 TB/s: on a GPU of 1.56 TB/s most of it lay in the L2 cache.
 TEST(AddWorkTest, MemoryMovesNoMoreThanItCan) {
   MadeRecording made(kAnA100, 8, 0);

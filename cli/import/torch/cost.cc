@@ -114,6 +114,12 @@ class WindowCosts {
     LaunchStats* const stats = builder_.AddLaunch(key);
     if (stats == nullptr) return;
     stats->metrics[std::string(kMetricTime)].Add(ns);
+    if (const uint32_t call = tree_.places[index].call;
+        call != kNoSpan && activity.start < window_.calls[call].start) {
+      ++times_.early;
+      const auto apart = static_cast<uint64_t>(window_.calls[call].start) - static_cast<uint64_t>(activity.start);
+      times_.early_ns = std::max(times_.early_ns, apart);
+    }
     const size_t step = tree_.StepAt(tree_.places[index].launched);
     times_.steps_ns.resize(tree_.steps().size());
     if (step == tree_.steps().size()) {

@@ -86,4 +86,20 @@ void CountLaunches(TorchRecording* recording) {
   });
 }
 
+void CountClockJumps(TorchRecording* recording) {
+  std::vector<std::pair<uint64_t, int64_t>> last(recording->threads.size());  // number and beginning, by thread
+  TorchDamage& damage = recording->damage;
+  recording->all_calls.ForEach([&](uint64_t /*index*/, const TorchCall& call) {
+    auto& [number, start] = last[call.thread];
+    if (call.correlation <= number) return;
+    if (number != 0 && call.start < start) {
+      ++damage.clock_went_back;
+      damage.clock_back_ns =
+          std::max(damage.clock_back_ns, static_cast<uint64_t>(start) - static_cast<uint64_t>(call.start));
+    }
+    number = call.correlation;
+    start = call.start;
+  });
+}
+
 }  // namespace rfinject::cli

@@ -16,6 +16,9 @@ void CutOverlaps(TorchRecording* recording);
 // Counts calls that launch a kernel, and those of them whose kernel is not in the file.
 void CountLaunches(TorchRecording* recording);
 
+// Counts how often a thread called CUDA earlier than it had called it before: calls are numbered as they are made.
+void CountClockJumps(TorchRecording* recording);
+
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_IMPORT_TORCH_OVERLAPS_H_

@@ -66,6 +66,34 @@ TEST(OverlapsTest, OtherOverlapsStay) {
   EXPECT_FALSE(found.said.contains("kernels-overlap"));
 }
 
+// A host whose clock is set back by 300 us between two launches, and a GPU whose kernel is said to begin before its
+// launch.
+TEST(OverlapsTest, ClockJumpsAreSaid) {
+  MadeRecording made = Empty();
+  for (const auto& [at, number] : {std::pair(1000, 1), {1500, 2}, {1200, 3}, {1300, 4}}) {
+    made.Launch(at, number);
+    made.Ran("k", at + 10, 5, number);
+  }
+  const Damaged back = ImportDamaged(made.Json());
+  EXPECT_EQ(back.said.at("clock-jumps"),
+            "the host's clock went back 1 time, by up to 300 us: times across such a place cannot be trusted");
+  EXPECT_TRUE(DoubtsSums("clock-jumps"));
+  MadeRecording early = Empty();
+  early.Launch(1000, 1);
+  early.Ran("k", 940, 5, 1);
+  early.Launch(1100, 2);
+  early.Ran("k", 1200, 5, 2);
+  EXPECT_EQ(
+      ImportDamaged(early.Json()).said.at("clocks-apart"),
+      "1 kernel or copy begins before the call that launches it, by up to 60.0 us: the clocks of host and GPU are apart, "
+      "so gaps and waits are not what they seem");
+  MadeRecording whole = Empty();
+  whole.Kernel("k", 10, 5);
+  whole.Kernel("k", 20, 5);
+  EXPECT_FALSE(ImportDamaged(whole.Json()).said.contains("clock-jumps"));
+  EXPECT_FALSE(ImportDamaged(whole.Json()).said.contains("clocks-apart"));
+}
+
 TEST(OverlapsTest, LaunchesWithoutKernelsAreSaid) {
   MadeRecording made = Empty();
   made.Launch(10, 1);

@@ -65,6 +65,8 @@ struct TorchDamage {
   uint32_t overlapping_name = 0;  // the one with most of it
   uint64_t launches = 0;          // of kernels, by calls
   uint64_t launches_without_kernel = 0;
+  uint64_t clock_went_back = 0;  // how often, as a thread's calls show
+  uint64_t clock_back_ns = 0;    // the most
 };
 
 struct TorchRecording {

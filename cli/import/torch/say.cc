@@ -86,6 +86,20 @@ class Explainer {
                        damage.launches_without_kernel, damage.launches_without_kernel == 1 ? " has" : " have",
                        " no kernel in the file: sums lack them, and means are of the kernels that are there"));
     }
+    if (damage.clock_went_back > 0) {
+      Say(kWarning, "clock-jumps",
+          absl::StrCat("the host's clock went back ", damage.clock_went_back,
+                       damage.clock_went_back == 1 ? " time" : " times", ", by up to ",
+                       TimeText(static_cast<double>(damage.clock_back_ns)),
+                       ": times across such a place cannot be trusted"));
+    }
+    if (times_.early > 0) {
+      Say(kWarning, "clocks-apart",
+          absl::StrCat(times_.early, times_.early == 1 ? " kernel or copy begins" : " kernels and copies begin",
+                       " before the call that launches ", times_.early == 1 ? "it" : "them", ", by up to ",
+                       TimeText(static_cast<double>(times_.early_ns)),
+                       ": the clocks of host and GPU are apart, so gaps and waits are not what they seem"));
+    }
     std::vector<std::string> counters;
     for (const auto& [name, samples] : recording_.samples) {
       counters.push_back(

@@ -33,6 +33,8 @@ struct CostedTimes {
   uint64_t moved_ns = 0, communicated_ns = 0, without_operator_ns = 0;
   uint64_t given_ns = 0;           // of kernels whose FLOP and bytes are the compiler's own
   LackingWork lacking;             // of operators whose work is not known
+  uint64_t early = 0;              // kernels and copies that begin before the call that launches them
+  uint64_t early_ns = 0;           // by how much, the most
   std::vector<uint64_t> steps_ns;  // of each step
 };
 

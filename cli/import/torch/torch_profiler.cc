@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "cli/import/torch/windows.h"
 #include "cli/model/match_gpu.h"
 #include "gpus/chips.h"
+#include "gpus/kernel_names.h"
 
 namespace rfinject::cli {
 namespace {
@@ -119,6 +121,28 @@ void AddLayers(const CallTree& tree, const CostedProgram& program, RunBuilder* b
   }
 }
 
+// The collectives of a rank of a job, in the order in which its GPU began them.
+void AddCollectives(const TorchRecording& recording, cli::Run* run) {
+  if (recording.world_size < 2) return;
+  std::vector<std::pair<int64_t, trace::Collective>> found;
+  recording.all_activities.ForEach([&](uint64_t /*index*/, const TorchActivity& activity) {
+    const std::string& name = recording.texts[recording.launches[activity.launch].name];
+    if (!AllRanksMeetIn(name)) return;
+    trace::Collective one{.rank = recording.rank, .duration_ns = static_cast<uint64_t>(activity.duration)};
+    one.kernel = name.substr(0, name.find_first_of("(<"));
+    one.end_unix_ns = static_cast<uint64_t>(recording.base_unix_ns) + static_cast<uint64_t>(activity.start) +
+                      static_cast<uint64_t>(activity.duration);
+    found.emplace_back(activity.start, std::move(one));
+  });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::map<std::string, uint32_t> numbers;
+  found.resize(std::min(found.size(), trace::kMostKept<trace::Collective>));
+  for (auto& [start, one] : found) {
+    one.index = ++numbers[one.kernel];
+    run->kept.collective.Add(std::move(one));
+  }
+}
+
 // What the run says beside its launches, layers and steps.
 void AddFacts(const TorchRecording& recording, const CallTree& tree, const CostedProgram& program,
               RunBuilder* builder) {
@@ -138,6 +162,7 @@ void AddFacts(const TorchRecording& recording, const CallTree& tree, const Coste
     run.process_list.emplace_back();
     run.process_list[0].rank = recording.rank;
     run.process_list[0].world_size = recording.world_size;
+    AddCollectives(recording, &run);
   }
   const size_t steps = KeepsSteps(tree) ? tree.steps().size() : 0;
   for (size_t step = 0; step < steps; ++step) run.sampled_steps[std::string(kMetricTime)][step] = 1;
@@ -212,6 +237,7 @@ absl::StatusOr<Imported> Import(const std::function<OpenedBytes()>& open, const 
   if (!recording.ok()) return FailureOf(name, recording.status());
   CutOverlaps(&*recording);
   CountLaunches(&*recording);
+  CountClockJumps(&*recording);
   if (options.execution_trace.empty()) return ImportRecording(name, options, *std::move(recording), nullptr);
   absl::StatusOr<std::unique_ptr<ByteStream>> file = ByteStream::Open(options.execution_trace);
   if (!file.ok()) return FailureOf(options.execution_trace, file.status());

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kNoShapes = "its shapes were not recorded";
 constexpr std::string_view kNoRule = "there is no rule for it";
+constexpr std::string_view kNoLengths = "the file has no lengths of its sequences, which its FLOP follow from";
 constexpr std::string_view kCompiled =
     "torch.compile made it of the operators in its name, and the file does not say what it reads and writes";
 constexpr std::string_view kNoResult = "the file does not show what it returned";
@@ -44,6 +45,20 @@ bool AddGivenWork(std::string_view operands, OperatorWork* work) {
   work->flop.vector = work->flop.model;
   work->given = true;
   return true;
+}
+
+// Whether an attention is of sequences of several lengths: their ends are the numbers of a vector, and a recording
+// has a tensor's sizes only.
+bool HidesLengths(std::string_view name, const RecordedCall& call) {
+  if (Contains(name, "varlen")) return true;
+  if (!TakesSequences(name)) return false;
+  constexpr size_t kBehind = 8;  // the states of random numbers, which are vectors, too
+  for (size_t i = 0; i < std::min(call.size(), kBehind); ++i) {
+    const TensorView* const tensor = call.Tensor(i);
+    if (tensor != nullptr && tensor->rank == 1 && tensor->numel > 1 && !estimate::IsFloating(tensor->dtype))
+      return true;
+  }
+  return false;
 }
 
 // What is asked of a convolution beside its FLOP.
@@ -184,11 +199,15 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
   } else {
     if (!estimate::FindOp(work.op)) {
       if (AddGivenWork(recording_.operands[window_.spans[span].operands], &work)) return work;
-      work.lacks = IsMadeByCompile(work.op) ? kCompiled : kNoRule;
+      work.lacks = IsMadeByCompile(work.op) ? kCompiled : Contains(work.op, "varlen") ? kNoLengths : kNoRule;
       return work;
     }
     if (window_.spans[span].operands == 0) {
       work.lacks = kNoShapes;
+      return work;
+    }
+    if (HidesLengths(work.op, CallOf(span))) {
+      work.lacks = kNoLengths;
       return work;
     }
     for (const std::vector<int64_t>& seen : {gradient, next}) {

@@ -13,8 +13,8 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr Schema kAll[] = {Schema::kSummary, Schema::kSideBySide,  Schema::kRuns,
-                           Schema::kSql,     Schema::kOpenMetrics, Schema::kPage};
+constexpr Schema kSchemas[] = {Schema::kSummary, Schema::kSideBySide,  Schema::kRuns,
+                               Schema::kSql,     Schema::kOpenMetrics, Schema::kPage};
 
 TEST(RunFacts, HaveANameOfTheirOwn) {
   std::set<std::string_view> names;
@@ -27,7 +27,7 @@ TEST(RunFacts, HaveANameOfTheirOwn) {
 // What is no fact is the output's own; a name that is misspelled would be one more.
 TEST(RunFacts, SchemasListFactsAndAFewOfTheirOwn) {
   std::set<std::string> own;
-  for (const Schema schema : kAll) {
+  for (const Schema schema : kSchemas) {
     std::set<std::string_view> names;
     for (const ListedFact& listed : FactsIn(schema)) {
       EXPECT_TRUE(names.insert(listed.name).second) << listed.name;
@@ -43,7 +43,7 @@ TEST(RunFacts, SchemasListFactsAndAFewOfTheirOwn) {
 // The clock of an estimate is that of the machine that ran the program.
 TEST(RunFacts, AnEstimateHasNoWallTime) {
   const Report estimated = testing::SampleReports().front(), measured = testing::SampleMeasuredReport();
-  for (const Schema schema : kAll) {
+  for (const Schema schema : kSchemas) {
     for (const ListedFact& listed : FactsIn(schema)) {
       if (listed.fact == nullptr || listed.fact->info.title != "Wall time a step") continue;
       EXPECT_TRUE(std::holds_alternative<std::monostate>(listed.ValueIn(estimated))) << listed.name;

@@ -71,22 +71,27 @@ void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* h
   };
   // Layers of one class have the same remedy, and one of many says little of how much there is to win.
   std::map<std::pair<std::string, std::optional<Phase>>, Group> groups;
-  for (const Row& row : layers) {
-    if (!(row.derived.slack_ns > 0)) continue;
+  // Another tool's file that names no layers is one layer that is called as the file is: its operators are the
+  // places.
+  const auto unnamed = [](const Row& row) { return row.layer.empty() && row.class_name.empty(); };
+  const bool by_op = report.run.source == SourceKind::kImported && std::ranges::all_of(layers, unnamed);
+  if (by_op && report.by != By::kOp) return;
+  for (const Row& row : by_op ? std::span<const Row>(report.rows) : layers) {
+    if (!(row.derived.slack_ns > 0) || (by_op && row.op.empty())) continue;
     const bool outside = row.model.empty();
-    Group& group = groups[{row.class_name, outside ? row.phase : std::nullopt}];
+    Group& group = groups[{row.class_name + row.op, outside ? row.phase : std::nullopt}];
     group.slack.ns += row.derived.slack_ns / static_cast<double>(report.steps.count);
     group.sums.Add(row.sums);
     if (outside) {
       group.slack.phase = row.phase;
       continue;
     }
-    ++group.slack.layers;
+    group.slack.layers += by_op && group.slack.layers == 1 ? 0 : 1;
     if (row.derived.slack_ns <= group.most_ns) continue;
     group.most_ns = row.derived.slack_ns;
     group.slack.class_name = row.class_name.empty() ? row.model : row.class_name;
     group.slack.model = row.model;
-    group.slack.layer = row.layer;
+    group.slack.layer = by_op ? row.op : row.layer;
   }
   for (auto& [key, group] : groups) {
     group.slack.bound = Derive(group.sums).bound;

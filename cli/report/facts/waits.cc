@@ -163,6 +163,13 @@ constexpr auto kWaitColumns = std::to_array<ColumnOf<RankWaits>>({
         "exposed_communication_p95_ns",
         "Of a step: only communication runs on the GPU; 95 % of the steps stay below; of recordings."),
     PartColumn<&StepWaits::exposed_communication>("exposed_communication_share"),
+    {UnitColumn("late_at_collective_ns", "ns",
+                "By what the rank comes to a collective behind the first one; mean of those that all ranks ran; of "
+                "recordings of a job."),
+     [](const RankWaits& r) { return KnownCell(r.late_ns); }},
+    {UnitColumn("waits_at_collective_ns", "ns",
+                "How long the rank is in a collective before the last one comes; mean; of recordings of a job."),
+     [](const RankWaits& r) { return KnownCell(r.waits_for_ranks_ns); }},
 });
 
 constexpr std::string_view kNotWatched = "the trace does not say what its steps waited for";
@@ -228,8 +235,13 @@ WaitTable FoldWaits(const Run& run) {
   table.virtual_gpu = run.key.collector == kVirtualGpuCollector;
   table.on_cpu = run.key.source == SourceKind::kEstimated && !table.virtual_gpu;
   table.all = WaitsOf(run);
+  table.collectives = CollectivesOf(run);
   for (const auto& [rank, times] : run.step_times) {
-    table.ranks.push_back({RankName(rank), WaitsOfTimes(times)});
+    RankWaits& one = table.ranks.emplace_back(RankName(rank), WaitsOfTimes(times));
+    const auto at = table.collectives.ranks.find(rank);
+    if (at == table.collectives.ranks.end()) continue;
+    one.late_ns = at->second.late_ns;
+    one.waits_for_ranks_ns = at->second.waits_ns;
   }
   CompareRanks(&table);
   return table;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/profile/profile.h"
+#include "cli/report/facts/collectives.h"
 #include "cli/report/facts/fact.h"
 #include "cli/text/row_set.h"
 
@@ -66,6 +67,8 @@ std::string RankName(uint32_t rank);
 struct RankWaits {
   std::string rank;  // RankName
   StepWaits waits;
+  // Means of the collectives that all ranks ran; nothing where there are none.
+  std::optional<double> late_ns = {}, waits_for_ranks_ns = {};
 };
 
 struct WaitTable {
@@ -81,6 +84,7 @@ struct WaitTable {
   // The one of several ranks that waits for data a tenth of a step longer than the middle one.
   std::optional<size_t> waits_most;
   double middle_data_wait_ns = 0;
+  Collectives collectives;
 };
 
 // Adds up a run's steps by rank, and finds the ranks that differ from the others.
