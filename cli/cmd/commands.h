@@ -6,6 +6,7 @@
 #ifndef RFINJECT_CLI_CMD_COMMANDS_H_
 #define RFINJECT_CLI_CMD_COMMANDS_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,14 +19,19 @@ using Arguments = std::span<char* const>;
 struct ParsedOptions;  // options.h
 struct VerbHelp;
 
+// What verbs are for, in the order of the help.
+enum class VerbGroup : uint8_t { kRun, kLook, kCompare, kConvert, kPlan, kMachine };
+inline constexpr std::string_view kVerbGroups[] = {"run", "look", "compare", "convert", "plan", "machine"};
+
 struct Command {
+  VerbGroup group;
   std::string_view name;
   std::string_view help;  // one line for `rfinject -h`
   int (*run)(const ParsedOptions& parsed);
   VerbHelp (*describe)();
 };
 
-// All verbs, in the order of the help.
+// All verbs, group by group, in the order of the help.
 std::span<const Command> AllCommands();
 
 // The verb of this name; nullptr where there is none.

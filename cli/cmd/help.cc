@@ -20,12 +20,20 @@ constexpr std::string_view kHelpUsage =
 
 std::string HelpText() {
   std::string text =
-      "How far is each layer of a PyTorch training job from what the GPU could do, and why?\n\n"
-      "  rfinject [options] PROGRAM [ARGS...]      run an unmodified program and write traces\n"
-      "  rfinject report                           see the latest run's\n\n"
-      "Verbs (rfinject VERB -h tells more):\n";
+      "How far is each layer of a PyTorch job from what the GPU could do, and why?\n\n"
+      "  rfinject doctor                           what works on this machine\n"
+      "  rfinject [options] PROGRAM [ARGS...]      runs the program, unmodified\n"
+      "  rfinject report                           the latest run on one screen\n"
+      "  rfinject advise                           what to change first\n"
+      "  rfinject diff BEFORE AFTER                whether it helped\n\n"
+      "All verbs (rfinject VERB -h tells more):\n";
+  const Command* before = nullptr;
   for (const Command& command : AllCommands()) {
-    absl::StrAppendFormat(&text, "  %-10s %s\n", std::string(command.name), std::string(command.help));
+    const bool begins = before == nullptr || before->group != command.group;
+    const std::string_view group = begins ? kVerbGroups[static_cast<size_t>(command.group)] : std::string_view();
+    absl::StrAppendFormat(&text, "  %-8s %-10s %s\n", std::string(group), std::string(command.name),
+                          std::string(command.help));
+    before = &command;
   }
   return text + "\n  -h, --help       this text\n      --version    the version\n";
 }

@@ -30,7 +30,9 @@ constexpr std::string_view kReportUsage =
     "its newest run (--by run: all of them). The ranks and restarts of one run are added up, and nothing else is: "
     "traces\n"
     "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
-    "damage, and the exit code is then 1, as it is where nothing was measured.";
+    "damage, and the exit code is then 1, as it is where nothing was measured.\n\n"
+    "On a terminal it prints one screen: where a step goes, the eight rows with most to win, what to change first. An\n"
+    "option that says what to show, or --full, prints all, as a file or a pipe gets it.";
 
 constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
@@ -99,6 +101,14 @@ void ReadRows(const ParsedOptions& parsed, OptionReader* reader, ReportArguments
   fold.step_by = static_cast<StepBy>(reader->Word("step-by", kStepBys, kStepBys.front()));
 }
 
+// Whether a person at a terminal asked for a report, and not for a part of one.
+bool IsForOneScreen(const ParsedOptions& parsed, const Format& format) {
+  constexpr std::string_view kParts[] = {"by",     "full",  "rows",  "sort",       "depth",   "wide",
+                                         "theory", "width", "limit", "validation", "columns", "output"};
+  return format.name == kDefaultFormat && ::isatty(STDOUT_FILENO) == 1 &&
+         std::none_of(std::begin(kParts), std::end(kParts), [&](std::string_view name) { return parsed.Has(name); });
+}
+
 absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   ReportArguments given;
@@ -127,6 +137,7 @@ absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
   given.calibration = reader.CalibrationOption();
   given.input.machine_for = [](const Run& run) { return MachineFor(run); };
   given.input.whole_run = given.format->whole_run;
+  given.input.screen = IsForOneScreen(parsed, *given.format);
   if (!reader.ok()) return reader.status();
   return given;
 }
@@ -157,7 +168,11 @@ const View* ViewOfImports(const std::vector<LoadedRun>& runs) {
 Document MakeDocument(const ReportArguments& given, const ParsedOptions& parsed, const LoadedRuns& loaded,
                       const Profile* theory) {
   ViewInput input = given.input;
-  for (const LoadedRun& one : loaded.runs) input.profiles.push_back(&one.profile);
+  Profile sum;
+  for (const LoadedRun& one : loaded.runs) {
+    if (!given.view->adds_up || !sum.Merge(one.profile).ok()) input.profiles.push_back(&one.profile);
+  }
+  if (!sum.runs.empty()) input.profiles.push_back(&sum);
   input.fold.theory = theory;
   input.fold.calibration = &given.calibration;
   const bool chosen = parsed.Has("by") || parsed.Has("depth") || parsed.Has("theory");
@@ -188,6 +203,7 @@ VerbHelp ReportHelp() {
        kLimitOption,
        kRawOption,
        kRowsOption,
+       {"full", 0, "", "on a terminal, too, all that is known, and not one screen of it"},
        {"sort", 0, "COLUMN", "rows by this column, the largest first: a head of the table, or a column of the CSV"},
        {"depth", 0, "N", "layers folded to the first N parts of their names: 2 makes h.0 of h.0.attn.proj"},
        {"validation", 0, "", "validations alone, which otherwise are a line of the training's report"},

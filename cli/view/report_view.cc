@@ -208,6 +208,15 @@ bool IsEmpty(const Column& column, const TableLook& look, size_t rows) {
 
 }  // namespace
 
+std::string RowLabel(const Report& report, const Row& row) {
+  const std::vector<NameColumn> names = NameColumns(report, report.by);
+  // A kernel's layer and phase stand behind its name, and have no room.
+  if (report.by == By::kKernel) return names.front().text(row);
+  std::string label;
+  for (const NameColumn& name : names) label += (label.empty() ? "" : " ") + name.text(row);
+  return label;
+}
+
 Section RowSection(const Report& report, By by, const std::vector<Row>& rows, const ReportLook& look) {
   static constexpr std::array<std::string_view, 3> kNames = {"name", "name_2", "name_3"};
   const bool theory = look.columns == TableColumns::kTheory;

@@ -39,6 +39,9 @@ RowSet PrecisionColumns();
 // The rows of a report, as people see them, in a table whose heading is "By layer, a step". `report` must outlive it.
 Section RowSection(const Report& report, By by, const std::vector<Row>& rows, const ReportLook& look);
 
+// What a row is called where one name must do: its layer, "backward aten::mm", a kernel's short name.
+std::string RowLabel(const Report& report, const Row& row);
+
 // The pictures of reports: all rooflines, then all time views, two side by side where there are several reports, all
 // on the same axes. `reports` must outlive them.
 std::vector<std::vector<Figure>> ReportFigures(std::span<const Report> reports);

@@ -60,7 +60,7 @@ std::string EndText(const Report& report) {
          " traces without their end";
 }
 
-std::string CostText(const Report& report, std::string_view of) {
+std::string CostText(const Report& report, std::string_view of, bool phases) {
   std::string line = SourceText(report) + std::string(of) + ": ";
   if (report.total.sums.time_ns() <= 0) return line + "no kernel has a time";
   const std::string_view what = report.steps.count == 0   ? "all that was recorded"
@@ -78,8 +78,8 @@ std::string CostText(const Report& report, std::string_view of) {
   if (const auto& expected = report.headline.expected; expected && expected->high_ns > 0) {
     line += " (80 % interval " + Duration(expected->low_ns) + " to " + Duration(expected->high_ns) + ")";
   }
-  const std::string phases = PhaseShares(report);
-  return phases.empty() ? line : line + ": " + phases;
+  const std::string shares = phases ? PhaseShares(report) : std::string();
+  return shares.empty() ? line : line + ": " + shares;
 }
 
 namespace {
@@ -284,12 +284,18 @@ std::vector<std::string> OpeningText(const Report& report) {
   std::vector<std::string> lines = {CostText(report)};
   if (const std::string limit = LimitText(report); !limit.empty()) lines.push_back(limit);
   if (const std::string unusual = UnusualText(report); !unusual.empty()) lines.push_back(unusual);
+  for (std::string& gain : GainTexts(report, /*titles_only=*/false)) lines.push_back(std::move(gain));
+  return lines;
+}
+
+std::vector<std::string> GainTexts(const Report& report, bool titles_only) {
+  std::vector<std::string> lines;
   size_t gains = 0;
   for (const Advice& advice : report.advice.advice) {
     if (gains == kGains || advice.state != Advice::State::kHolds) break;
     if (advice.instead || !advice.rule->unproven.empty()) continue;
     lines.push_back(Grouped(++gains) + ". " + GainText(report, advice) + ": " + advice.rule->title +
-                    ". Do: " + advice.action());
+                    (titles_only ? "" : ". Do: " + advice.action()));
   }
   for (const Headline::Slack& slack : report.headline.most_to_win) {
     if (gains == kGains) break;

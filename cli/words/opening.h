@@ -20,9 +20,13 @@ struct Report;
 std::vector<std::string> OpeningText(const Report& report);
 
 // The first two lines: what a step costs, and what holds it back, which is empty where that is not known.
-// `of` stands behind the GPU's name.
-std::string CostText(const Report& report, std::string_view of = {});
+// `of` stands behind the GPU's name, the phases' shares at the end.
+std::string CostText(const Report& report, std::string_view of = {}, bool phases = true);
 std::string LimitText(const Report& report);
+
+// The three changes that would win most, a line each: "1. -3.42 ms (33 %): ..."; with what to do, or their titles
+// only.
+std::vector<std::string> GainTexts(const Report& report, bool titles_only);
 
 // Whether it was measured, and on what: "ESTIMATED on A100-SXM4-40GB".
 std::string SourceText(const Report& report);

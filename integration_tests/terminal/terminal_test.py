@@ -107,7 +107,7 @@ class InATerminal(unittest.TestCase):
     def test_a_table_fits_and_says_what_it_hides(self):
         for width in (60, 80, 120):
             self.terminal.resize(width)
-            screen = self.rfinject("report", RESNET)
+            screen = self.rfinject("report", RESNET, "--full")
             self.assertLessEqual(max(map(len, screen)), width)
             hidden = [line for line in screen if " hidden (" in line]
             self.assertEqual(len(hidden), 1, screen)
@@ -117,7 +117,7 @@ class InATerminal(unittest.TestCase):
     def test_width_wide_and_COLUMNS(self):
         def of_layers(screen):
             return next(line for line in screen if re.match(" *layer +", line))
-        shown = of_layers(self.rfinject("report", RESNET))
+        shown = of_layers(self.rfinject("report", RESNET, "--full"))
         self.assertNotIn("launches", shown)
         self.terminal.resize(200)
         wide = of_layers(self.rfinject("report", RESNET, "--wide"))
@@ -169,7 +169,7 @@ class InATerminal(unittest.TestCase):
         self.assertTrue(self.terminal.run(f"{RFINJECT} explain columns | head -n 5")[1].startswith("  model (text): "))
 
     def test_the_first_table_comes_soon_and_what_to_change_is_last(self):
-        screen = self.rfinject("report", RESNET)
+        screen = self.rfinject("report", RESNET, "--full")
         self.assertRegex(screen[0], "^ESTIMATED on .* a step takes ")
         head = next(i for i, line in enumerate(screen) if re.match(" *layer +", line))
         self.assertLessEqual(head, 6)
@@ -183,7 +183,7 @@ class InATerminal(unittest.TestCase):
             self.assertRegex(line, rf"^{number}\. (at most )?-[0-9.]+ [num]?s \(")
 
     def test_advice(self):
-        first = next(line for line in self.rfinject("report", RESNET) if line.startswith("1. "))
+        first = next(line for line in self.rfinject("report", RESNET, "--full") if line.startswith("1. "))
         text = " ".join(line.strip() for line in self.rfinject("advise", RESNET))
         self.assertIn(re.sub(r"^1\. (-\S+ \S+) .*", r"\1", first), text)
 
@@ -205,7 +205,7 @@ class InATerminal(unittest.TestCase):
         text = " ".join(self.terminal.run(f"{RFINJECT} explain columns | grep -o '^  .*:' | tr '\\n' ' '"))
         leading = {"record", "run", "pair", "before", "after", "per_step", "device", "roofs_of", "samples", "allocated_bytes",
                    "reserved_bytes", "column_a", "column_b", "spearman_rho", "correlated_runs"}
-        for words in (["report", RESNET], ["report", RESNET, "--by", "run"], ["diff", RESNET, str(TRACES / "v100.rfx")],
+        for words in (["report", RESNET, "--full"], ["report", RESNET, "--by", "run"], ["diff", RESNET, str(TRACES / "v100.rfx")],
                       ["report", RESNET, "--by", "wait"], ["report", RESNET, "--by", "memory"], ["runs", RESNET]):
             for column in columns(*words):
                 if column not in leading and not column.startswith(("roof_", "ridge_")):
@@ -257,7 +257,7 @@ class InATerminal(unittest.TestCase):
 
     def test_names_of_kernels_keep_what_tells_them_apart(self):
         self.rfinject("import", "nsys", str(TRACES / "nsys_small.sqlite"), "-o", "nsys.rfx", "--force")
-        names = [line.split()[0] for line in self.rows(self.rfinject("report", "nsys.rfx"), " *kernel +")]
+        names = [line.split()[0] for line in self.rows(self.rfinject("report", "nsys.rfx", "--full"), " *kernel +")]
         self.assertEqual(len(set(names)), len(names))
 
     def test_a_comparison_of_estimates_says_which_times(self):
@@ -265,7 +265,7 @@ class InATerminal(unittest.TestCase):
         step = re.search(r"GPU time a step, expected: (\S+ \S+) to (\S+ \S+), ", text)
         self.assertTrue(step, text)
         for name, value in zip(("v100", "a100"), step.groups()):
-            opening = " ".join(self.rfinject("report", str(TRACES / f"{name}.rfx")))
+            opening = " ".join(self.rfinject("report", str(TRACES / f"{name}.rfx"), "--full"))
             self.assertIn(f"a step takes {value} of", opening)
         self.assertRegex(text, "ideal, by the datasheet: ")
 
@@ -288,7 +288,7 @@ class InATerminal(unittest.TestCase):
         def words(line):
             return " ".join(line.split())
         self.terminal.resize(80)
-        screen = {words(line) for line in self.rfinject("report", DEMO)}
+        screen = {words(line) for line in self.rfinject("report", DEMO, "--full")}
         shown = [words(line) for line in DOCUMENT.read_text().splitlines() if line.startswith("    ")]
         self.assertGreater(len(shown), 30)
         for line in shown:
@@ -322,15 +322,15 @@ class InATerminal(unittest.TestCase):
     def test_what_a_step_waits_for_is_in_its_second_line(self):
         """Of a measured run with launch gaps as well; the virtual GPU's clock holds what observing a launch costs."""
         subprocess.run([MAKE_TRACE, "waits:0", os.path.join(self.folder.name, "waits.rfx")], check=True)
-        text = " ".join(line.strip() for line in self.rfinject("report", "waits.rfx"))
+        text = " ".join(line.strip() for line in self.rfinject("report", "waits.rfx", "--full"))
         self.assertIn("the GPU is busy for 40 % of a step, and the host waits 30 % for data, 10 % for the GPU; "
                       "launch gaps are 30 % of it", text)
-        self.assertNotIn("launch gaps", " ".join(self.rfinject("report", VIRTUAL)))
+        self.assertNotIn("launch gaps", " ".join(self.rfinject("report", VIRTUAL, "--full")))
         self.assertIn("launch gaps", " ".join(self.rfinject("report", VIRTUAL, "--by", "wait")))
 
     def test_us_and_the_micro_sign_are_one(self):
         """Output has us alone; --host-us is what takes it, and a search of the page's numbers finds one spelling."""
-        for words in (("report", RESNET), ("advise", RESNET), ("runs", str(TRACES)), ("gpus",)):
+        for words in (("report", RESNET, "--full"), ("advise", RESNET), ("runs", str(TRACES)), ("gpus",)):
             screen = " ".join(self.rfinject(*words))
             self.assertNotRegex(screen, "[\u00b5\u03bc]s", words)
 

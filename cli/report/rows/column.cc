@@ -18,6 +18,7 @@ namespace {
 // A ratio whose divisor is 0 has no value.
 Cell Ratio(double value, double divisor) { return divisor > 0 ? Cell{value} : Cell{}; }
 // What follows from the roofs has no value where the machine's roofs are not known.
+bool HasSlack(const ReportRow& at) { return at.row.sums.least_ns() > 0 && at.row.sums.time_ns() > 0; }
 Cell OfRoofs(const ReportRow& at, Cell value) { return at.report.machine.name.empty() ? Cell{} : value; }
 
 constexpr auto kIdentity = std::to_array<ReportColumn>({
@@ -219,13 +220,11 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
          .Additive()
          .ShownOnly(),
      [](const ReportRow& at) { return OfRoofs(at, PerStep(at.report, at.row.derived.slack_ns)); }},
-    // Where no least time is known, nothing can be won.
+    // Where no least time is known, or no time, nothing can be won.
     {ShareColumn("attained_share", "Least time over GPU time: 1 is at the roof.").ShownOnly().OfRoofs(),
-     [](const ReportRow& at) { return at.row.sums.least_ns() > 0 ? Cell{at.row.derived.attainable_share} : Cell{}; }},
+     [](const ReportRow& at) { return HasSlack(at) ? Cell{at.row.derived.attainable_share} : Cell{}; }},
     {UnitColumn("to_win_per_step_ns", "ns", "GPU time less the least time, of a step.").ShownOnly().OfRoofs(),
-     [](const ReportRow& at) {
-       return at.row.sums.least_ns() > 0 ? Cell{PerStep(at.report, at.row.derived.slack_ns)} : Cell{};
-     }},
+     [](const ReportRow& at) { return HasSlack(at) ? Cell{PerStep(at.report, at.row.derived.slack_ns)} : Cell{}; }},
 });
 
 template <size_t... kIndices>
