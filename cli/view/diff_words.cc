@@ -119,7 +119,7 @@ std::string VerdictText(const Change& change) {
       return NoiseText(change);
     case Verdict::kUnknown:
       return change.trust == Trust::kNone || change.trust == Trust::kByLaunch
-                 ? "unknown: sampled once"
+                 ? "unknown: one step of each is known"
                  : "unknown: " + std::string(TrustName(change.trust));
     case Verdict::kOneSide:
       break;

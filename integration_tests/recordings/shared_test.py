@@ -11,6 +11,7 @@ import decimal
 import gzip
 import json
 import pathlib
+import sqlite3
 import sys
 
 from command_case import CommandCase, main
@@ -51,6 +52,11 @@ class Cases(Shared):
         self.assertEqual(row["flop_fp32"], 2 * 4096**3)
         self.assertAlmostEqual(row["attainable_share"], 2 * 4096**3 / 12e-3 / 15.7e12, 3)
         self.assertEqual(row["bound"], "compute")
+
+    def test_causal_attention_executes_what_its_mask_leaves(self):
+        row = self.report(CASES / "a2_2_causal_recording.json", "--by", "op")["rows"][0]
+        self.assertEqual(row["flop_bf16_tc"], 1_099_578_736_640)
+        self.assertAlmostEqual(row["attainable_share"], 0.61, 2)
 
     def test_nvjet_says_what_it_multiplies(self):
         row = self.report(CASES / "a3_6_nvjet_bf16.sqlite", "--by", "op")["rows"][0]
@@ -148,6 +154,31 @@ class Exports(Shared):
                     found[row["op"]][1] += round(row["time_ns"])
             self.assertEqual({op: tuple(sums) for op, sums in found.items()}, truth)
             self.assertEqual(report["alarms"], [])
+
+
+    def test_one_slower_operator_alone_is_real(self):
+        for name in ("before", "after"):
+            (self.folder / name).mkdir()
+            (self.folder / name / "mfu.sqlite").write_bytes(gzip.decompress((NSYS / "nsysai_mfu_2gpu_after.sqlite.gz").read_bytes()))
+        with sqlite3.connect(self.folder / "after" / "mfu.sqlite") as database:
+            database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start + (end - start) * 105 / 100 WHERE demangledName IN "
+                             "(SELECT id FROM StringIds WHERE value LIKE '%flash_fwd%')")
+        compared = json.loads(self.cli("diff", "before/mfu.sqlite", "after/mfu.sqlite", "--by", "op", "--format", "json").stdout)
+        rows = compared["pairs"][0]["rows"] if "pairs" in compared else compared["rows"]
+        self.assertEqual([row["op"] for row in rows if row["time_change"] == "real"], ["flash_attn::_flash_attn_forward"])
+        self.assertEqual({row["time_change"] for row in rows}, {"real", "same"})
+
+    def test_copies_have_their_time_and_bytes(self):
+        path = self.folder / "power.sqlite"
+        path.write_bytes(gzip.decompress((NSYS / "nsightful_power_iteration_nsys.sqlite.gz").read_bytes()))
+        found = collections.defaultdict(lambda: [0, 0, 0])
+        for row in self.report(path, "--by", "kernel")["rows"]:
+            sums = found[row["kernel"].lower().startswith(("memcpy", "memset"))]
+            sums[0] += row["launches"]
+            sums[1] += round(row["time_ns"])
+            sums[2] += row["pcie_bytes"] or 0
+        self.assertEqual(found[False][:2], [3689, 1_131_742_684])
+        self.assertEqual(found[True], [89, 322_040, 2_883_944])
 
 
 class OwnRecordings(Shared):

@@ -14,12 +14,12 @@ constexpr std::string_view kNeedsEstimate =
     "only an estimate of the same program tells it (rfinject --estimate GPU PROGRAM)";
 
 constexpr std::string_view kNeedsClock =
-    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or the "
-    "trace does not say what its steps waited for";
+    "nothing says what the steps waited for: a program on the CPU has no clock of a GPU (a torch for CUDA runs on the "
+    "virtual GPU), and not every trace has its waits";
 
 constexpr std::string_view kNeedsGpuOptimizer =
-    "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA "
-    "runs on the virtual GPU";
+    "it is told of an optimizer on a GPU: on the CPU torch 2 updates tensors one by one, and on a GPU it does not (a "
+    "torch for CUDA runs on the virtual GPU)";
 
 constexpr std::string_view kNeedsBytes =
     "what crosses a graph break is known where rfinject --estimate ran the program, of code that was compiled in that "
