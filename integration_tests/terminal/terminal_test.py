@@ -126,7 +126,7 @@ class InATerminal(unittest.TestCase):
         self.assertFalse([line for line in self.rfinject("report", RESNET, "--wide") if "hidden" in line])
         narrow = self.rfinject("report", RESNET, "--width", "60")
         self.assertLessEqual(max(map(len, narrow)), 60)
-        self.assertEqual(self.terminal.run(f"COLUMNS=60 {RFINJECT} report {RESNET}"), narrow)
+        self.assertEqual(self.terminal.run(f"COLUMNS=60 {RFINJECT} report {RESNET} --full"), narrow)
         # A pipe has no width; what the user exports is taken.
         self.assertEqual(self.terminal.run(f"COLUMNS=60 {RFINJECT} report {RESNET} | cat"), narrow)
         self.terminal.resize(80)
@@ -150,7 +150,7 @@ class InATerminal(unittest.TestCase):
                          ["conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4"])
 
         def total(*words):
-            screen = self.rfinject("report", RESNET, *words)
+            screen = self.rfinject("report", RESNET, "--full", *words)
             return [line for line in screen if line.split()[1:2] == ["total"]][-1].split()[2:5]
         self.assertEqual(total("--depth", "1"), total())
         self.assertIn("from 1 on", " ".join(self.rfinject("report", RESNET, "--depth", "0")))
