@@ -195,7 +195,7 @@ std::string NewestRunHere(std::string_view verb) {
     UsageError(verb, "no trace is named, and there is no " + here + "/ here");
     return {};
   }
-  Complain(path);
+  if (path != here + "/") Complain(path);  // which run it is; without one there is another line
   return path;
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "cli/picture/names.h"
 #include "cli/report/rows/column.h"
 #include "cli/report/rows/picture_data.h"
 #include "cli/text/code_points.h"
@@ -38,7 +39,7 @@ constexpr auto kScreenLooks = std::to_array<TableLook>({
 std::string InLines(std::string text, size_t lines) {
   constexpr size_t kIndent = 2, kWord = 12;  // what wrapping may leave free at the end of a line
   const size_t most = lines * (kScreenWidth - kIndent) - (lines - 1) * kWord;
-  const std::string clean = PrintableText(text);
+  std::string clean = PrintableText(text);
   if (clean.size() <= most) return clean;
   const size_t word = clean.rfind(' ', most - 3);
   return word == std::string::npos ? Shortened(clean, most, false) : clean.substr(0, word) + " ..";

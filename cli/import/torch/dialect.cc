@@ -175,7 +175,8 @@ const TorchField* ArgumentField(std::string_view key) {
                                            {"kernel_flop", &TorchEvent::given_flop},
                                            {"kernel_num_gb", &TorchEvent::given_gb},
                                            {"module_fqn", &TorchEvent::module},
-                                           {"Device Type", &TorchEvent::device_type}};
+                                           {"Process Group Name", &TorchEvent::group},
+                                           {"Device Type", &TorchEvent::device}};
   return FindField(kFields, key);
 }
 
@@ -186,7 +187,7 @@ void SetField(const TorchField& field, std::string_view text, TorchEvent* event)
 TorchKind KindOf(const TorchEvent& event) {
   if (event.phase == "i") {
     // A GPU has another type than 0, which is the host.
-    return event.name == "[memory]" && event.device_type != 0 ? TorchKind::kMemory : TorchKind::kOther;
+    return event.name == "[memory]" && event.device != 0 ? TorchKind::kMemory : TorchKind::kOther;
   }
   if (event.phase == "C" && event.category == "hardware_counters") return TorchKind::kSamples;
   if (event.phase != "X") return TorchKind::kOther;

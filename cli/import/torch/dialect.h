@@ -32,20 +32,21 @@ void ReadDistributedInfo(const std::string& json, uint32_t* rank, uint32_t* worl
 
 // --- An event, as far as it is read.
 struct TorchEvent {
-  std::string phase, category, name, process, thread, module;
+  std::string phase, category, name, process, thread, module, group;
   std::string dims, types, strides, values, grid, block;  // lists as compact JSON
   std::optional<int64_t> start, duration;                 // ns
   uint64_t external_id = 0, correlation = 0, allocated = 0;
   int64_t sequence = TorchSpan::kNone;
-  uint32_t device = 0, stream = 0, shared_bytes = 0, device_type = 0;
+  // Of an event of the allocator `device` is its type: 0 is the host.
+  uint32_t device = 0, stream = 0, shared_bytes = 0;
   // What Inductor says of a kernel that it made: FLOP, and 10^9 bytes.
   uint64_t given_flop = 0;
   double given_gb = 0;
   std::vector<std::pair<uint32_t, double>> metrics;
 
   void Clear() {
-    for (std::string* text :
-         {&phase, &category, &name, &process, &thread, &module, &dims, &types, &strides, &values, &grid, &block}) {
+    for (std::string* text : {&phase, &category, &name, &process, &thread, &module, &group, &dims, &types, &strides,
+                              &values, &grid, &block}) {
       text->clear();
     }
     metrics.clear();
@@ -54,18 +55,22 @@ struct TorchEvent {
     external_id = correlation = allocated = given_flop = 0;
     given_gb = 0;
     sequence = TorchSpan::kNone;
-    device = stream = shared_bytes = device_type = 0;
+    device = stream = shared_bytes = 0;
   }
 };
 
 // A key of an event or of its "args" that is read, and where its value goes; the texts of "args" are
-// lists, but for the module's name.
+// lists, but for names (IsName).
 struct TorchField {
   std::string_view key;
   std::variant<std::monostate, std::string TorchEvent::*, std::optional<int64_t> TorchEvent::*,
                uint64_t TorchEvent::*, int64_t TorchEvent::*, uint32_t TorchEvent::*, double TorchEvent::*>
       member;
 };
+// Whether a text of "args" is a name and no list.
+inline bool IsName(std::string TorchEvent::*member) {
+  return member == &TorchEvent::module || member == &TorchEvent::group;
+}
 // The field of an event, and of its "args"; null for what is not read. Dialects differ in capitals only.
 const TorchField* EventField(std::string_view key);
 const TorchField* ArgumentField(std::string_view key);

@@ -202,7 +202,7 @@ class TraceReader {
     const TorchField* const field = ArgumentField(key);
     if (field == nullptr) return;
     const auto* const list = std::get_if<std::string TorchEvent::*>(&field->member);
-    if (list == nullptr || *list == &TorchEvent::module) {
+    if (list == nullptr || IsName(*list)) {
       SetField(*field, ScalarOf(value), &event_);
     } else {
       (event_.**list).clear();
@@ -244,7 +244,7 @@ class TraceReader {
     if (slice.kind <= TorchKind::kCall) slice.span = builder_.SpanOf(event_, slice.kind);
     const bool of_gpu = slice.kind > TorchKind::kCall && slice.kind <= TorchKind::kSet;
     if (of_gpu) slice.activity = builder_.ActivityOf(event_, slice.kind);
-    open_[slice.track].push_back(std::move(slice));
+    open_[slice.track].push_back(slice);
     last_begin_ = std::max(last_begin_, at);
   }
 
@@ -258,12 +258,13 @@ class TraceReader {
     return event.name.starts_with("nn.Module: ") ? "python_function" : is_operator ? "cpu_op" : "user_annotation";
   }
 
-  // Gives the ends that came in a row to their slices. Who writes as it happens closes the innermost slice of a track.
-  // The profiler writes the beginnings of a group of slices and then their ends, in the same order: times go back.
+  // Gives the ends that came in a row to their slices. Who writes as it happens closes the innermost slice of a
+  // track. The profiler writes the beginnings of a group of slices and then their ends, in the same order: times go
+  // back.
   void CloseSlices() {
-    by_order_ = by_order_ || (!ends_.empty() && ends_.front().second < last_begin_) ||
-                !std::is_sorted(ends_.begin(), ends_.end(),
-                                [](const auto& a, const auto& b) { return a.second < b.second; });
+    by_order_ =
+        by_order_ || (!ends_.empty() && ends_.front().second < last_begin_) ||
+        !std::is_sorted(ends_.begin(), ends_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     absl::flat_hash_map<uint64_t, size_t> closed;  // by track, from the front
     for (const auto& [track, at] : ends_) {
       const auto open = open_.find(track);
@@ -346,6 +347,7 @@ class TraceReader {
       if (extra.name() == "stream id") event_.stream = Unsigned32(extra.value());
       if (extra.name() == "device id") event_.device = Unsigned32(extra.value());
       if (extra.name() == "module_fqn") event_.module = extra.value();
+      if (extra.name() == "Process Group Name") event_.group = extra.value();
       if (extra.name() == "arch" && extra.value().starts_with("sm_")) NoteArchitecture(extra.value());
     }
     builder_.AddActivity(builder_.ActivityOf(event_, kind));
@@ -402,7 +404,8 @@ absl::StatusOr<TorchRecording> ReadPerfettoTrace(ByteStream& bytes, uint64_t mos
     }
   }
   if (!bytes.status().ok() && !bytes.cut()) {
-    return absl::Status(bytes.status().code(), absl::StrCat("byte ", packets.offset(), ": ", bytes.status().message()));
+    return absl::Status(bytes.status().code(),
+                        absl::StrCat("byte ", packets.offset(), ": ", bytes.status().message()));
   }
   reader.Finish();
   if (reader.full()) {

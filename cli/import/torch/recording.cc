@@ -282,8 +282,8 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   void TakeOfArguments(std::string_view text, bool quoted) {
     double value = 0;
     if (field_ != nullptr) {
-      const std::string* const list = ListOfField();
-      if (list == nullptr || list == &event_.module) SetField(*field_, text, &event_);
+      const auto* const member = std::get_if<std::string TorchEvent::*>(&field_->member);
+      if (member == nullptr || IsName(*member)) SetField(*field_, text, &event_);
     } else if (!quoted && !metric_.empty() && event_.metrics.size() < kMostMetrics && ParseNumber(text, &value)) {
       event_.metrics.emplace_back(recording_.texts.NumberOf(metric_), value);
     }

@@ -96,8 +96,8 @@ TorchSpan RecordingBuilder::SpanOf(const TorchEvent& event, TorchKind kind) {
     std::string operands = absl::StrCat(event.dims, "\n", event.types, "\n", event.strides, "\n", event.values);
     // Behind the results, which no profiler writes.
     if (event.given_flop > 0 || event.given_gb > 0) {
-      absl::StrAppend(&operands, "\n\n\n[", event.given_flop, ",",
-                      std::llround(1e9 * std::min(event.given_gb, 1e9)), "]");
+      absl::StrAppend(&operands, "\n\n\n[", event.given_flop, ",", std::llround(1e9 * std::min(event.given_gb, 1e9)),
+                      "]");
     }
     if (operands.size() <= kLongestOperands) span.operands = recording_.operands.NumberOf(operands);
   }
@@ -119,6 +119,7 @@ TorchActivity RecordingBuilder::ActivityOf(const TorchEvent& event, TorchKind ki
   launch.device = event.device;
   launch.shared_bytes = event.shared_bytes;
   launch.module = recording_.texts.NumberOf(event.module);
+  launch.group = recording_.texts.NumberOf(event.group);
   launch.grid = Dimensions(event.grid);
   launch.block = Dimensions(event.block);
   const auto [known, is_new] = launches_.try_emplace(launch, static_cast<uint32_t>(recording_.launches.size()));

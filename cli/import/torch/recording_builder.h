@@ -25,8 +25,8 @@ class RecordingBuilder {
   // Adds an event that has its beginning and its duration.
   void Add(const TorchEvent& event);
 
-  // The same in two parts, for events whose ends come later. What is made has no end: of a span and of a call, which is
-  // a span whose external id is its correlation, and of what the GPU did.
+  // The same in two parts, for events whose ends come later. What is made has no end: of a span and of a call, which
+  // is a span whose external id is its correlation, and of what the GPU did.
   TorchSpan SpanOf(const TorchEvent& event, TorchKind kind);
   TorchActivity ActivityOf(const TorchEvent& event, TorchKind kind);
   void AddSpan(const TorchSpan& span) { recording_.all_spans.Add(span); }

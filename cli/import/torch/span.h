@@ -36,11 +36,13 @@ struct TorchLaunch {
   uint32_t name = 0;
   uint32_t device = 0, shared_bytes = 0;
   uint32_t module = 0;  // in TorchRecording::texts: the layer that a CUDA graph's node was captured in; 0: not said
+  uint32_t group = 0;   // in TorchRecording::texts: the ranks that communicate, by their group's name; 0: not said
   std::array<uint32_t, 3> grid{}, block{};
   friend bool operator==(const TorchLaunch&, const TorchLaunch&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const TorchLaunch& key) {
-    return H::combine(std::move(h), key.name, key.device, key.shared_bytes, key.module, key.grid, key.block);
+    return H::combine(std::move(h), key.name, key.device, key.shared_bytes, key.module, key.group, key.grid,
+                      key.block);
   }
 };
 

@@ -126,10 +126,12 @@ void AddCollectives(const TorchRecording& recording, cli::Run* run) {
   if (recording.world_size < 2) return;
   std::vector<std::pair<int64_t, trace::Collective>> found;
   recording.all_activities.ForEach([&](uint64_t /*index*/, const TorchActivity& activity) {
-    const std::string& name = recording.texts[recording.launches[activity.launch].name];
+    const TorchLaunch& launch = recording.launches[activity.launch];
+    const std::string& name = recording.texts[launch.name];
     if (!AllRanksMeetIn(name)) return;
     trace::Collective one{.rank = recording.rank, .duration_ns = static_cast<uint64_t>(activity.duration)};
     one.kernel = name.substr(0, name.find_first_of("(<"));
+    if (launch.group != 0) absl::StrAppend(&one.kernel, " of ", recording.texts[launch.group]);
     one.end_unix_ns = static_cast<uint64_t>(recording.base_unix_ns) + static_cast<uint64_t>(activity.start) +
                       static_cast<uint64_t>(activity.duration);
     found.emplace_back(activity.start, std::move(one));

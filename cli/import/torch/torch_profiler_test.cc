@@ -146,7 +146,7 @@ TEST(TorchProfilerTest, CommunicationIsAPhaseAndRanksAreKnown) {
   EXPECT_EQ(run.process_list[0].world_size, 2u);
   EXPECT_EQ(Sum(run, kMetricTime, [](const LaunchKey& key) { return key.phase == Phase::kCommunication; }), 60'000u);
   ASSERT_EQ(run.kept.collective.size(), 1u);
-  EXPECT_EQ(run.kept.collective.begin()->kernel, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  EXPECT_EQ(run.kept.collective.begin()->kernel, "ncclDevKernel_AllReduce_Sum_f32_RING_LL of default_pg");
   EXPECT_EQ(run.kept.collective.begin()->duration_ns, 60'000u);
   // By stream, as "dur" of the file adds up.
   std::string streams;

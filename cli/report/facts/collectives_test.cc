@@ -60,6 +60,26 @@ TEST(CollectivesTest, WhatDoesNotEndTogetherIsNotCompared) {
   EXPECT_EQ(CollectivesOf(run).count, 0u);
 }
 
+// Two groups of two ranks have collectives of their own beside those of all four.
+TEST(CollectivesTest, GroupsOfSomeRanksDoNotDisturb) {
+  cli::Run run;
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    Add(rank, {rank == 0 ? 40ULL : 30ULL, 30, 30}, 0, &run);
+    for (uint32_t i = 0; i < 3; ++i) {
+      run.kept.collective.Add({.index = i + 1,
+                               .kernel = rank < 2 ? "ncclDevKernel_AllGather_RING_LL of left"
+                                                  : "ncclDevKernel_AllGather_RING_LL of right",
+                               .rank = rank,
+                               .duration_ns = 5 * kMs,
+                               .end_unix_ns = 400 * kMs * (i + 1) + (rank < 2 ? 0 : 77 * kMs)});
+    }
+  }
+  const Collectives found = CollectivesOf(run);
+  EXPECT_FALSE(found.do_not_match);
+  EXPECT_EQ(found.count, 3u);
+  EXPECT_EQ(found.ranks.size(), 4u);
+}
+
 TEST(CollectivesTest, OneRankOrAnotherNumberSaysNothing) {
   cli::Run alone, more;
   Add(0, {60, 60}, 0, &alone);
