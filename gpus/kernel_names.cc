@@ -127,7 +127,8 @@ bool IsCommunicationKernel(std::string_view name) noexcept {
 
 bool AllRanksMeetIn(std::string_view name) noexcept {
   constexpr std::string_view kMeet[] = {"allreduce",     "all_reduce",     "allgather",           "all_gather",
-                                        "reducescatter", "reduce_scatter", "cross_device_reduce", "two_shot"};
+                                        "reducescatter", "reduce_scatter", "cross_device_reduce", "two_shot",
+                                        "sendrecv",      "alltoall",       "all_to_all"};
   return IsCommunicationKernel(name) && HasAnyOfAnyCase(name, kMeet);
 }
 

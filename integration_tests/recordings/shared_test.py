@@ -206,6 +206,11 @@ class OwnRecordings(Shared):
 
 
 class Published(Shared):
+    def test_the_rank_that_comes_last_to_an_all_to_all(self):
+        ranks = [PUBLISHED / f"v100_dlrm_rank{rank}.json.gz" for rank in range(4)]
+        said = self.cli("report", *ranks, "--by", "rank").stdout.replace("\n  ", " ")
+        self.assertRegex(said, r"In \d+ collectives the ranks meet at the end: rank 2 is late by .*, and rank 1 waits ")
+
     def test_all_time_of_a_file_is_in_its_report(self):
         paths = [*PUBLISHED.glob("*.json.gz"), *(path for path in H100.glob("*.json.gz") if "log" not in path.name)]
         self.assertGreater(len(paths), 30)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -50,21 +51,21 @@ int64_t Apart(const trace::Collective& later, const trace::Collective& earlier) 
   return static_cast<int64_t>(later.end_unix_ns - earlier.end_unix_ns);
 }
 
-}  // namespace
+// By how much a rank's clock is ahead of the first one's: most ends are apart by as much.
+int64_t ClockOf(uint32_t rank, const std::vector<Meeting>& meetings) {
+  std::vector<int64_t> apart;
+  for (const Meeting& one : meetings) apart.push_back(Apart(*one.ranks.at(rank), *one.ranks.begin()->second));
+  return Middle(std::move(apart));
+}
 
-Collectives CollectivesOf(const Run& run) {
-  Collectives found;
-  std::set<uint32_t> ranks;
-  const std::vector<Meeting> meetings = MeetingsOf(run, &ranks);
-  if (ranks.size() < 2 || meetings.empty()) return found;
-  // Clocks are apart by what most ends are; what ends are apart beyond that says whether they are of one collective.
+// Whether the ends of these are apart by the clocks alone: only then is the k-th of a rank that of another.
+bool EndTogether(const std::vector<Meeting>& meetings, const std::set<uint32_t>& ranks) {
   std::vector<int64_t> beyond, longest;
   for (const uint32_t rank : ranks) {
-    std::vector<int64_t> apart;
-    for (const Meeting& one : meetings) apart.push_back(Apart(*one.ranks.at(rank), *one.ranks.begin()->second));
-    const int64_t clock = found.ranks[rank].clock_ns = Middle(apart);
     if (rank == *ranks.begin()) continue;  // the one that the others are held against
-    for (const int64_t one : apart) beyond.push_back(std::abs(one - clock));
+    const int64_t clock = ClockOf(rank, meetings);
+    for (const Meeting& one : meetings)
+      beyond.push_back(std::abs(Apart(*one.ranks.at(rank), *one.ranks.begin()->second) - clock));
   }
   for (const Meeting& one : meetings) {
     int64_t most = 0;
@@ -73,11 +74,25 @@ Collectives CollectivesOf(const Run& run) {
   }
   // A kernel's end is known to some microseconds, and the ranks leave a collective one after the other.
   constexpr int64_t kAlways = 20'000, kPart = 4;
-  if (Middle(beyond) > std::max(kAlways, Middle(longest) / kPart)) {
-    found.ranks.clear();
-    found.do_not_match = true;
-    return found;
+  return Middle(std::move(beyond)) <= std::max(kAlways, Middle(std::move(longest)) / kPart);
+}
+
+}  // namespace
+
+Collectives CollectivesOf(const Run& run) {
+  Collectives found;
+  std::set<uint32_t> ranks;
+  std::vector<Meeting> meetings = MeetingsOf(run, &ranks);
+  if (ranks.size() < 2 || meetings.empty()) return found;
+  std::map<std::string, std::vector<Meeting>> kinds;
+  for (Meeting& one : meetings) kinds[one.ranks.begin()->second->kernel].push_back(std::move(one));
+  meetings.clear();
+  for (auto& [kernel, of_kind] : kinds) {
+    if (EndTogether(of_kind, ranks)) std::move(of_kind.begin(), of_kind.end(), std::back_inserter(meetings));
   }
+  found.do_not_match = meetings.empty();
+  if (meetings.empty()) return found;
+  for (const uint32_t rank : ranks) found.ranks[rank].clock_ns = ClockOf(rank, meetings);
   found.count = meetings.size();
   const double share = 1 / static_cast<double>(meetings.size());
   std::map<uint32_t, uint64_t> came_last;

@@ -60,6 +60,24 @@ TEST(CollectivesTest, WhatDoesNotEndTogetherIsNotCompared) {
   EXPECT_EQ(CollectivesOf(run).count, 0u);
 }
 
+// Sends and receives of two ranks each end when their pair does; what all ranks meet in is told apart by its ends.
+TEST(CollectivesTest, WhatPairsExchangeIsLeftOut) {
+  cli::Run run;
+  Add(0, {60, 60, 60}, 0, &run);
+  Add(1, {10, 10, 10}, 0, &run);
+  for (uint32_t i = 0; i < 3; ++i) {
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      run.kept.collective.Add({.index = i + 1,
+                               .kernel = "ncclDevKernel_SendRecv",
+                               .rank = rank,
+                               .duration_ns = 2 * kMs,
+                               .end_unix_ns = 900 * kMs + (rank == 0 ? 100 : 160) * kMs * (i + 1)});
+    }
+  }
+  EXPECT_EQ(CollectivesOf(run).count, 3u);
+  EXPECT_EQ(CollectivesOf(run).last, 1u);
+}
+
 // Two groups of two ranks have collectives of their own beside those of all four.
 TEST(CollectivesTest, GroupsOfSomeRanksDoNotDisturb) {
   cli::Run run;
