@@ -19,8 +19,8 @@ namespace rfinject {
 bool IsCommunicationKernel(std::string_view name) noexcept;
 
 // Whether such a kernel is of a collective at whose end all ranks have come to it: an all-reduce, an all-gather, a
-// reduce-scatter, an all-to-all. NCCL makes the last of sends and receives, which two ranks may have alone as well: their
-// ends tell. (A broadcast's root may be gone before the others come.)
+// reduce-scatter, an all-to-all. NCCL makes the last of sends and receives, which two ranks may have alone as well:
+// their ends tell. (A broadcast's root may be gone before the others come.)
 bool AllRanksMeetIn(std::string_view name) noexcept;
 
 // Whether a kernel of cuDNN, cuBLAS or CUTLASS multiplies on tensor cores.
