@@ -1,17 +1,25 @@
 #include "collector/step_waits.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "collector/sync.h"
 
 namespace rfinject {
 namespace {
 
 constinit std::atomic<uint32_t> g_watched{0};
+// How much longer launches of backward passes took than usual ones, which single ones may be quicker than.
+constinit std::atomic<int64_t> g_backward_ns{0};
 
 struct Waits {
   StepWaits sums;
+  int64_t launches_ns = 0;                         // how much longer launches took than usual ones
   int64_t began_ns = 0;                            // monotonic, of the outermost wait that lasts
   uint32_t outer = 0;                              // its kind; 0: nothing is waited for
-  int64_t batch_began_ns = 0, batch_ended_ns = 0;  // the last wait for a batch that was not taken
+  std::array<BatchWait, kBatchWaitsKept> batches;  // that were not taken, in a ring
+  size_t batch_count = 0;
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Waits t_waits{};
 
@@ -42,18 +50,27 @@ void EndWait(Watched kind) noexcept {
   const uint64_t ns = now > waits.began_ns ? static_cast<uint64_t>(now - waits.began_ns) : 0;
   if (kind == kDataWaits) {
     waits.sums.data_ns += ns;
-    waits.batch_began_ns = waits.began_ns;
-    waits.batch_ended_ns = now;
+    waits.batches[waits.batch_count++ % kBatchWaitsKept] = {waits.began_ns, now};
   }
   if (kind == kGpuWaits) waits.sums.gpu_ns += ns;
 }
 
+void AddLaunchWait(int64_t ns, bool of_backward) noexcept {
+  if (of_backward) {
+    g_backward_ns.fetch_add(ns, std::memory_order_relaxed);
+  } else {
+    t_waits.launches_ns += ns;
+  }
+}
+
 StepWaits TakeWaits() noexcept {
   Waits& waits = t_waits;
-  const StepWaits taken = waits.sums;
-  waits.sums = {};
+  StepWaits taken = std::exchange(waits.sums, {});
+  const int64_t launches_ns =
+      std::exchange(waits.launches_ns, 0) + g_backward_ns.exchange(0, std::memory_order_relaxed);
+  taken.gpu_ns += static_cast<uint64_t>(std::max<int64_t>(0, launches_ns));
   waits.outer = 0;
-  waits.batch_ended_ns = 0;
+  waits.batch_count = 0;
   return taken;
 }
 
@@ -61,11 +78,22 @@ int64_t KeepWaitForBatch() noexcept {
   constexpr int64_t kAtHand = 1'000'000'000;  // a batch that was waited for longer ago is another step's
   const int64_t now = MonotonicNs();
   Waits& waits = t_waits;
-  const int64_t began = waits.batch_began_ns, ended = waits.batch_ended_ns;
+  BatchWait last;
+  if (waits.batch_count > 0) last = waits.batches[(waits.batch_count - 1) % kBatchWaitsKept];
+  const auto [began, ended] = last;
   (void)TakeWaits();
   if (ended == 0 || now - ended > kAtHand || ended < began) return now;
   waits.sums.data_ns = static_cast<uint64_t>(ended - began);
+  waits.batches[waits.batch_count++] = last;
   return began;
+}
+
+size_t CopyBatchWaits(std::span<BatchWait, kBatchWaitsKept> waits) noexcept {
+  const size_t count = std::min(t_waits.batch_count, kBatchWaitsKept);
+  for (size_t i = 0; i < count; ++i) {
+    waits[i] = t_waits.batches[(t_waits.batch_count - count + i) % kBatchWaitsKept];
+  }
+  return count;
 }
 
 }  // namespace rfinject

@@ -4,12 +4,15 @@
 // sees the wait begin and end (injector/torch/scopes, the hardware source) calls this on the waiting thread; the
 // Recorder takes the sums when that thread ends the step. Waits of other threads are not taken: they hold up no step.
 //
-// A wait costs two reads of the clock; nothing is allocated, locked or called.
+// A wait costs two reads of the clock; nothing is allocated, locked or called. Launches wait where the queue of the
+// GPU is full, which the hardware source finds by their duration (cupti/launch_waits.h).
 #ifndef RFINJECT_COLLECTOR_STEP_WAITS_H_
 #define RFINJECT_COLLECTOR_STEP_WAITS_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "proto/wire/step_times.h"
 
@@ -20,7 +23,8 @@ enum Watched : uint32_t {
   kDataWaits = wire::kWatchedDataWaits,
   kGpuWaits = wire::kWatchedGpuWaits,
   kGpuBusy = wire::kWatchedGpuBusy,
-  kOurOwn = 8
+  kLaunchWaits = wire::kWatchedLaunchWaits,
+  kOurOwn = 16
 };
 
 // Tells that waits of this kind are seen from now on, so that no wait means that nothing was waited for; or, with
@@ -33,9 +37,24 @@ uint32_t WatchedWaits() noexcept;
 void BeginWait(Watched kind) noexcept;
 void EndWait(Watched kind) noexcept;
 
+// A launch of the calling thread took `ns` longer than a usual one, or was quicker (below 0): where the queue of the
+// GPU is full, the call that launches waits. `of_backward`: the thread that ends the steps waits for the calling one,
+// which is autograd's, so that the wait is its own.
+void AddLaunchWait(int64_t ns, bool of_backward) noexcept;
+
 struct StepWaits {
-  uint64_t data_ns = 0, gpu_ns = 0;
+  uint64_t data_ns = 0;
+  uint64_t gpu_ns = 0;  // in calls that wait for the GPU, and in launches
 };
+// When a thread waited for a batch, monotonic.
+struct BatchWait {
+  int64_t began_ns = 0, ended_ns = 0;
+};
+// The calling thread's waits for batches that TakeWaits has not taken, at most the last few: what the step that runs
+// has waited for. Returns how many it has written into `waits`, the oldest first.
+inline constexpr size_t kBatchWaitsKept = 8;
+size_t CopyBatchWaits(std::span<BatchWait, kBatchWaitsKept> waits) noexcept;
+
 // Takes the calling thread's waits since the last call. No step ends in the middle of a wait, so one whose end was
 // not seen is forgotten.
 StepWaits TakeWaits() noexcept;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <thread>
+#include <vector>
 
 #include "collector/sync.h"
 #include "proto/wire/spread.h"
@@ -36,6 +38,28 @@ TEST(StepWaits, AddUpByWhatIsWaitedFor) {
   EXPECT_GE(waits.gpu_ns, 1u * kWait);
   EXPECT_LE(waits.data_ns + waits.gpu_ns, all);
   EXPECT_EQ(TakeWaits().data_ns, 0u);
+}
+
+TEST(StepWaits, OfAStepThatRunsAreKnownOneByOne) {
+  (void)TakeWaits();
+  std::array<BatchWait, kBatchWaitsKept> waits;
+  EXPECT_EQ(CopyBatchWaits(waits), 0u);
+  std::vector<int64_t> begins;
+  for (size_t i = 0; i < kBatchWaitsKept + 2; ++i) {
+    begins.push_back(MonotonicNs());
+    BeginWait(kDataWaits);
+    EndWait(kDataWaits);
+    BeginWait(kGpuWaits);
+    EndWait(kGpuWaits);
+  }
+  ASSERT_EQ(CopyBatchWaits(waits), kBatchWaitsKept);
+  for (size_t i = 0; i < kBatchWaitsKept; ++i) {
+    EXPECT_GE(waits[i].began_ns, begins[i + 2]);
+    EXPECT_GE(waits[i].ended_ns, waits[i].began_ns);
+    EXPECT_LE(waits[i].ended_ns, MonotonicNs());
+  }
+  (void)TakeWaits();
+  EXPECT_EQ(CopyBatchWaits(waits), 0u);
 }
 
 TEST(StepWaits, AStepThatBeginsNowHasTheWaitForItsBatch) {

@@ -20,6 +20,9 @@ constexpr uint64_t kOpening = 2;
 constexpr size_t kLeastUndisturbed = 16;
 // Fewer periods may all be of one accident.
 constexpr size_t kLeastPeriods = 3;
+// So many undisturbed steps say by the host's clock what a mean step takes, and better than the few that windows
+// hold.
+constexpr size_t kLongSpan = 64;
 // A program that waits for data for so much of its time has steps as different as its waits, and their mean counts.
 constexpr double kWaitsForData = 0.05;
 // Of two kinds of steps that come and go, the rarer must be more than accidents are.
@@ -35,10 +38,11 @@ double MedianOf(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+// 0 of none.
 double MeanOf(std::span<const double> values) {
   double sum = 0;
   for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
 // The usual one of `values`, which are not empty. A host that hurries after a stall makes steps shorter, and a stall
@@ -46,6 +50,25 @@ double MeanOf(std::span<const double> values) {
 // counts.
 double Usual(const std::vector<double>& values, bool all_differ) {
   return all_differ ? MeanOf(values) : MedianOf(values);
+}
+
+// Values of single steps, by the step's place in its iteration.
+using ByPlace = std::vector<std::vector<double>>;
+
+// The mean over an iteration of what is usual at each place; nothing where one has fewer than `least` values.
+std::optional<double> UsualOf(const ByPlace& places, bool all_differ, size_t least) {
+  double sum = 0;
+  for (const std::vector<double>& values : places) {
+    if (values.size() < std::max<size_t>(least, 1)) return std::nullopt;
+    sum += Usual(values, all_differ);
+  }
+  return sum / static_cast<double>(places.size());
+}
+
+std::vector<double> Joined(const ByPlace& places) {
+  std::vector<double> all;
+  for (const std::vector<double>& values : places) all.insert(all.end(), values.begin(), values.end());
+  return all;
 }
 
 bool AreOfTwoKinds(const std::vector<double>& values) {
@@ -138,24 +161,28 @@ StepClock ReadStepClock(std::span<const HostStep> steps, std::span<const trace::
   clock.undisturbed = Undisturbed(steps, disturbed);
   std::vector<double> durations = DurationsOf(steps, clock.undisturbed, period);
   if (durations.empty()) durations = DurationsOf(steps, clock.undisturbed, 1);
+  ByPlace periods(period), busy(period);
+  const auto add = [period](uint64_t step, uint64_t ns, ByPlace* places) {
+    if (ns > 0) (*places)[step % period].push_back(static_cast<double>(ns));
+  };
+  for (const trace::GpuStep& one : gpu_steps) {
+    add(one.step, one.period_ns, &periods);
+    add(one.step, one.busy_ns, &busy);
+  }
+  for (const HostStep& one : gpu_steps.empty() ? steps : std::span<const HostStep>()) {
+    add(one.step, one.time.gpu_busy_ns.value_or(0), &busy);
+  }
+  // What the GPU has to do tells kinds of steps; a period may have waited for the host, too.
+  const bool kinds = period == 1 && AreOfTwoKinds(busy[0]);
   const bool differ = WaitsForData(steps, clock.undisturbed);
   const double by_host = durations.empty() ? 0 : Usual(durations, differ || AreOfTwoKinds(durations));
   if (by_host > 0) AddCost(steps, disturbed, by_host, &clock);
-  std::vector<double> periods, busy;
-  for (const trace::GpuStep& one : gpu_steps) {
-    if (one.period_ns > 0) periods.push_back(static_cast<double>(one.period_ns));
-    if (one.busy_ns > 0) busy.push_back(static_cast<double>(one.busy_ns));
-  }
-  // Windows are too short for iterations of several steps: chance says how many of each kind are in them.
-  clock.by_gpu = periods.size() >= kLeastPeriods && period == 1;
-  // What the GPU has to do tells kinds of steps; a period may have waited for the host, too.
-  clock.usual_ns = Nearest(clock.by_gpu ? Usual(periods, differ || AreOfTwoKinds(busy)) : by_host);
-  if (busy.empty()) {
-    for (const HostStep& one : steps) {
-      if (one.time.gpu_busy_ns.value_or(0) > 0) busy.push_back(static_cast<double>(*one.time.gpu_busy_ns));
-    }
-  }
-  if (!busy.empty()) clock.busy_ns = Nearest(Usual(busy, period > 1 || AreOfTwoKinds(busy)));
+  const std::optional<double> by_gpu = UsualOf(periods, differ || kinds, kLeastPeriods);
+  // Chance says how many steps of each kind are in windows.
+  const bool of_long_span = (differ || kinds) && clock.undisturbed.size() >= kLongSpan;
+  clock.by_gpu = by_gpu && !of_long_span;
+  clock.usual_ns = Nearest(clock.by_gpu ? *by_gpu : of_long_span ? MeanOf(durations) : by_host);
+  clock.busy_ns = Nearest(UsualOf(busy, kinds, 1).value_or(MeanOf(Joined(busy))));
   return clock;
 }
 

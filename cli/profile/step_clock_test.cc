@@ -56,13 +56,14 @@ std::function<double(uint64_t)> Always(double ms) {
 }
 
 // Two timed steps in a row at each of `first`, as windows have them.
-std::vector<trace::GpuStep> Windows(const Simulated& run, const std::vector<uint64_t>& first, double busy_ms) {
+std::vector<trace::GpuStep> Windows(const Simulated& run, const std::vector<uint64_t>& first,
+                                    const std::function<double(uint64_t)>& busy_ns) {
   std::vector<trace::GpuStep> steps;
   for (const uint64_t step : first) {
-    steps.push_back({.step = step,
+    steps.push_back({.step = step, .busy_ns = static_cast<uint64_t>(busy_ns(step))});
+    steps.push_back({.step = step + 1,
                      .period_ns = static_cast<uint64_t>(run.gpu_ns[step + 1]),
-                     .busy_ns = static_cast<uint64_t>(busy_ms * kMs)});
-    steps.push_back({.step = step + 1, .busy_ns = static_cast<uint64_t>(busy_ms * kMs)});
+                     .busy_ns = static_cast<uint64_t>(busy_ns(step + 1))});
   }
   return steps;
 }
@@ -112,11 +113,12 @@ TEST(StepClock, TheOpeningOfASessionIsCountingAndTimingIsNot) {
 
 TEST(StepClock, TheClockOfTheGpuCountsWhereThereIsOne) {
   const Simulated run = Simulate({.host_ns = Always(9), .gpu_ns = Always(93)});
-  const StepClock clock = ReadStepClock(run.host, Windows(run, {20, 40, 60, 100}, 92), {}, 1);
+  const StepClock clock = ReadStepClock(run.host, Windows(run, {20, 40, 60, 100}, Always(92)), {}, 1);
   EXPECT_TRUE(clock.by_gpu);
   EXPECT_NEAR(static_cast<double>(clock.usual_ns), 93 * kMs, 1);
   EXPECT_NEAR(static_cast<double>(clock.busy_ns), 92 * kMs, 1);
-  EXPECT_FALSE(ReadStepClock(run.host, Windows(run, {20, 40}, 92), {}, 1).by_gpu) << "two may both be accidents";
+  EXPECT_FALSE(ReadStepClock(run.host, Windows(run, {20, 40}, Always(92)), {}, 1).by_gpu)
+      << "two may both be accidents";
 }
 
 TEST(StepClock, AStallIsNoPartOfAUsualStep) {
@@ -141,11 +143,30 @@ TEST(StepClock, StepsThatWaitForDataHaveAMean) {
 TEST(StepClock, StepsOfAnIterationAreTakenTogether) {
   const auto gan = [](uint64_t step) { return (step % 3 == 2 ? 40 : 10) * kMs; };
   const Simulated run = Simulate({.host_ns = Always(2), .gpu_ns = gan, .steps = 151});
-  const StepClock clock = ReadStepClock(run.host, Windows(run, {20, 41, 62, 100}, 12), {}, 3);
-  EXPECT_FALSE(clock.by_gpu) << "chance says how many of each kind are in windows";
+  // A window has two of an iteration's three steps; each place needs some.
+  const StepClock few = ReadStepClock(run.host, Windows(run, {20, 41, 62, 100}, gan), {}, 3);
+  EXPECT_FALSE(few.by_gpu);
+  EXPECT_NEAR(static_cast<double>(few.usual_ns), 20 * kMs, 0.01 * kMs);
+  const StepClock clock =
+      ReadStepClock(run.host, Windows(run, {20, 30, 41, 51, 61, 71, 82, 92, 102, 120, 130}, gan), {}, 3);
+  EXPECT_TRUE(clock.by_gpu);
   EXPECT_NEAR(static_cast<double>(clock.usual_ns), 20 * kMs, 0.01 * kMs);
+  EXPECT_NEAR(static_cast<double>(clock.busy_ns), 20 * kMs, 0.01 * kMs);
   EXPECT_NEAR(static_cast<double>(ReadStepClock(run.host, {}, {}, 1).usual_ns), 20 * kMs, 0.4 * kMs)
       << "kinds that are not known to be an iteration's";
+}
+
+// The host reads each loss: odd steps are the GPU's, even ones the host's. Windows have as many of one kind as chance
+// says; the host's clock knows all steps.
+TEST(StepClock, OfKindsThatComeAndGoTheHostSaysTheMean) {
+  Asynchronous program{
+      .host_ns = Always(9), .gpu_ns = [](uint64_t step) { return (step % 2 == 1 ? 20 : 9) * kMs; }, .steps = 300};
+  const Simulated run = Simulate(program);
+  const std::vector<uint64_t> first = {21, 31, 41, 50, 61, 71, 81, 91, 100, 121, 131, 141, 151, 161, 171, 181};
+  const StepClock clock = ReadStepClock(run.host, Windows(run, first, program.gpu_ns), {}, 1);
+  EXPECT_FALSE(clock.by_gpu);
+  EXPECT_NEAR(static_cast<double>(clock.usual_ns), 14.5 * kMs, 0.15 * kMs);
+  EXPECT_NEAR(static_cast<double>(clock.busy_ns), 14.5 * kMs, 0.01 * kMs);
 }
 
 TEST(StepClock, AShortRunHasWhatThereIs) {

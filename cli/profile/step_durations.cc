@@ -97,13 +97,16 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
     found.drifting = found.two_speeds = true;
     return found;
   }
-  if (kinds && (slow == 0 || !seldom)) {
+  // Closer ones are no kinds of the program's: what is done at the end of single steps moves them by as much.
+  constexpr double kLeastApart = 0.01;
+  if (kinds && (slow == 0 || !seldom) && kinds->apart >= kLeastApart * mean) {
     found.of_kinds = ordinary.size();
     found.rarer_kind = kinds->fewer;
   }
-  // The mean over a few neighbouring lags is as good as one lag of a longer run. Half the distance: what is left
-  // there is seen earlier, and what is gone there does no harm at the whole distance.
-  const uint64_t lags = std::clamp<uint64_t>(distance / 5, 1, 20);
+  // The mean over neighbouring lags is as good as one lag of a longer run, and leaves nothing of a rhythm, such as that
+  // of every second or fourth step, which is no memory. Half the distance: what is left there is seen earlier, and what
+  // is gone there does no harm at the whole distance.
+  constexpr uint64_t lags = 20;
   distance = std::max<uint64_t>(distance / 2, 8);
   double products = 0, pairs = 0;
   for (uint64_t lag = distance; lag < distance + lags; ++lag) {

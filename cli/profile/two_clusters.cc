@@ -33,7 +33,8 @@ std::optional<TwoClusters> FindTwoClusters(std::span<const double> values, size_
     apart = variance > 0 ? (mean1 - mean0) / std::sqrt(variance) : std::numeric_limits<double>::infinity();
     found = {.cut = *low + (mean0 + mean1) / 2,
              .upper = static_cast<size_t>(n[1]),
-             .fewer = static_cast<size_t>(std::min(n[0], n[1]))};
+             .fewer = static_cast<size_t>(std::min(n[0], n[1])),
+             .apart = mean1 - mean0};
     cut = found.cut;
   }
   if (!(apart > kApart) || found.fewer < least) return std::nullopt;

@@ -14,6 +14,7 @@ struct TwoClusters {
   double cut = 0;  // values above it are of the upper kind
   size_t upper = 0;
   size_t fewer = 0;  // values of the rarer kind
+  double apart = 0;  // the kinds' means
 };
 
 // Divides values where the means of what is below and above are equally far away (Lloyd's iteration in one

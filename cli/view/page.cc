@@ -189,9 +189,8 @@ void AddTopics(const OwnedPage& owned, Document* document) {
   topic("Advice", "What to change, and why",
         [&](size_t i) { return Sections{AdviceSection(reports[i], /*all=*/false)}; });
   if (!owned.waits.empty()) {
-    topic("Waits", "What a step waits for, by the clock", [&](size_t i) {
-      return one_if(owned.waits[i].all.steps > 0, [&] { return WaitSection(owned.waits[i]); });
-    });
+    topic("Waits", "What a step waits for, by the clock",
+          [&](size_t i) { return owned.waits[i].all.steps > 0 ? WaitSections(owned.waits[i]) : Sections(); });
     topic("Ranks", "Steps by rank, by the clock", [&](size_t i) {
       return one_if(owned.waits[i].ranks.size() > 1, [&] { return RankSection(owned.waits[i]); });
     });

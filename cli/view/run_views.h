@@ -34,8 +34,8 @@ Section StackSection(const std::vector<StackRow>& rows, uint64_t steps);
 // What a step waits for, by the clock, and the same for each rank. Both have all of schema rfinject.waits/1.
 Document WaitDocument(std::vector<WaitTable> tables);
 Document RankDocument(std::vector<WaitTable> tables);
-// `table` must outlive the section.
-Section WaitSection(const WaitTable& table);
+// `table` must outlive the sections.
+std::vector<Section> WaitSections(const WaitTable& table);
 Section RankSection(const WaitTable& table);
 
 // How long a step takes; some step must have a time.

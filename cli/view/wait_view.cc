@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,13 @@ constexpr auto kRanks = std::to_array<TableLook>({
     {.column = "launch_gap_mean_ns", .title = "gaps", .width = 8, .priority = 2},
     {.column = "exposed_communication_mean_ns", .title = "comm.", .width = 8},
     {.column = "late_at_collective_ns", .title = "late", .width = 8, .priority = 1},
+});
+
+constexpr auto kIdle = std::to_array<TableLook>({
+    {.column = "layer", .title = "layer", .left = true},
+    {.column = "phase", .title = "phase", .left = true},
+    {.column = "idle_ns", .title = "idle", .width = 8},
+    {.column = "idle_share", .title = "share", .width = 6},
 });
 
 std::string DurationOrUnknown(const std::optional<double>& ns) { return ns ? Duration(*ns) : "-"; }
@@ -98,6 +106,32 @@ Section SectionOf(const WaitTable& table) {
   return section;
 }
 
+// What the GPU is idle before, a row a layer and phase.
+RowSet IdleRows(const WaitTable& table) {
+  RowSet rows{.size = table.idle.size(), .columns = {}};
+  const auto at = [&table](size_t row) -> const IdleBefore& { return table.idle[row]; };
+  rows.AddText("phase", [at](size_t row) { return std::string(kPhaseNames[static_cast<size_t>(at(row).phase)]); });
+  rows.AddText("model", [at](size_t row) { return at(row).layer.model; });
+  rows.AddText("layer", [at](size_t row) { return at(row).layer.path; });
+  rows.columns.push_back({UnitColumn("idle_ns", "ns", "The GPU is idle before its launches, of a step."),
+                          [at](size_t row) { return Cell{at(row).ns}; }});
+  rows.columns.push_back({ShareColumn("idle_share", "The same over what a step takes."),
+                          [&table, at](size_t row) { return Cell{at(row).ns / table.all.step_ns()}; }});
+  return rows;
+}
+
+// What the GPU waits for, where that is something.
+std::string GapText(const StepWaits& all) {
+  const std::string waits_for = all.gpu_waits_for();
+  if (waits_for.empty() || waits_for == "nothing") return {};
+  std::string text = "The GPU waits for " + waits_for;
+  if (all.steps_with_gaps_share) {
+    text += ": it was idle for more than a tenth of " + Percent(*all.steps_with_gaps_share) +
+            " of the steps that were timed";
+  }
+  return text + ".";
+}
+
 Data WaitData(const WaitTable& table) {
   const auto rank = [&](const std::optional<size_t>& which) {
     return which ? Cell{table.ranks[*which].rank} : Cell{};
@@ -108,16 +142,19 @@ Data WaitData(const WaitTable& table) {
       .Add("slowest_rank", rank(table.slowest))
       .Add("spread_of_medians", Cell{table.spread})
       .Add("longest_data_wait_rank", rank(table.waits_most))
+      .Add("gpu_waits_for", TextCell(table.all.gpu_waits_for()))
+      .Add("idle_before", IdleRows(table))
       .Add("rows", RowsOf(table));
 }
 
-Document DocumentOf(std::vector<WaitTable> tables, std::string_view what, Section (*section_of)(const WaitTable&)) {
+Document DocumentOf(std::vector<WaitTable> tables, std::string_view what,
+                    std::vector<Section> (*sections_of)(const WaitTable&)) {
   const auto owner = std::make_shared<const std::vector<WaitTable>>(std::move(tables));
   Document document{.title = "rfinject report: waits", .owner = owner};
   for (const WaitTable& table : *owner) {
-    Section section = section_of(table);
-    section.heading = table.title + ": " + std::string(what) + ", by the clock";
-    document.sections.push_back(std::move(section));
+    std::vector<Section> sections = sections_of(table);
+    sections.front().heading = table.title + ": " + std::string(what) + ", by the clock";
+    std::ranges::move(sections, std::back_inserter(document.sections));
     document.lines.push_back(WithConstants({{"run", uint64_t{document.lines.size() + 1}},
                                             {"device", table.title},
                                             {"source", std::string(SourceName(table.source))}},
@@ -197,11 +234,19 @@ std::vector<std::string> RankTexts(const WaitTable& table) {
   return texts;
 }
 
-Section WaitSection(const WaitTable& table) {
+std::vector<Section> WaitSections(const WaitTable& table) {
   Section section = SectionOf(table);
   section.id = "waits";
   if (table.all.steps > 0) section.table = Table{.rows = PartsOf(table.all), .looks = {kParts.begin(), kParts.end()}};
-  return section;
+  if (const std::string gaps = GapText(table.all); !gaps.empty()) section.notes.push_back({.text = gaps});
+  std::vector<Section> sections = {std::move(section)};
+  // Gaps that are worth a word.
+  constexpr double kGaps = 0.01;
+  if (!table.idle.empty() && table.all.idle_ns().value_or(0) >= kGaps * table.all.step_ns()) {
+    sections.push_back({.lead = {{.text = "The GPU is idle before the kernels of these layers, by the timed steps:"}},
+                        .table = Table{.rows = IdleRows(table), .looks = {kIdle.begin(), kIdle.end()}}});
+  }
+  return sections;
 }
 
 Section RankSection(const WaitTable& table) {
@@ -233,10 +278,11 @@ Section RankSection(const WaitTable& table) {
 }
 
 Document WaitDocument(std::vector<WaitTable> tables) {
-  return DocumentOf(std::move(tables), "what a step waits for", WaitSection);
+  return DocumentOf(std::move(tables), "what a step waits for", WaitSections);
 }
 Document RankDocument(std::vector<WaitTable> tables) {
-  return DocumentOf(std::move(tables), "steps by rank", RankSection);
+  return DocumentOf(std::move(tables), "steps by rank",
+                    [](const WaitTable& table) { return std::vector<Section>{RankSection(table)}; });
 }
 
 }  // namespace rfinject::cli

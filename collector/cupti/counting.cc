@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "collector/cupti/call_clock.h"
 #include "collector/cupti/lock_waits.h"
 #include "collector/safe_write.h"
+#include "collector/step_waits.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -113,6 +115,7 @@ void Counting::OnStepEnd(uint64_t step, bool profiles) {
 void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
   if (times_lost_.load()) return;
   if (state_.load(std::memory_order_acquire) == Phase::kLogging) {
+    NoteDataWaits();
     window_.NextStep(next);
     if (ours && next < windows_.end) return;
     switch (window_.Finish(next, profiles)) {
@@ -147,12 +150,24 @@ void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
     state_.store(Phase::kIdle, std::memory_order_release);
     return;
   }
+  windows_.data_waits.clear();
   windows_.last = next;
   windows_.end = next + arming::Schedule::kStepsOfWindow;
   windows_.extra.store(!wanted);
   windows_.step.store(next);
   windows_.began_unix_ns.store(UnixNs());
   event_.Signal();
+}
+
+// What the step that has ended waited for, on the clock of the records.
+void Counting::NoteDataWaits() {
+  std::array<BatchWait, kBatchWaitsKept> waits;
+  const int64_t to_unix = UnixNs() - MonotonicNs();
+  const size_t count = CopyBatchWaits(waits);
+  for (size_t i = 0; i < count; ++i) {
+    windows_.data_waits.push_back(
+        {static_cast<uint64_t>(waits[i].began_ns + to_unix), static_cast<uint64_t>(waits[i].ended_ns + to_unix)});
+  }
 }
 
 void Counting::LoseTimes() {

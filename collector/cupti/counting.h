@@ -47,6 +47,7 @@
 #include "collector/cupti/lock_waits.h"
 #include "collector/cupti/range_counter.h"
 #include "collector/cupti/step_pace.h"
+#include "collector/cupti/time_join.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/sync.h"
@@ -101,6 +102,7 @@ class Counting {
     std::atomic<uint64_t> step{0};
     // The thread that ends the steps.
     uint64_t end = 0, last = 0;
+    std::vector<Stretch> data_waits;  // of the program in the window; our thread's, once that is logged
     // Our thread.
     int64_t lag_ns = -1;     // from a launch to its kernel's start; -1: not known
     uint64_t kernel_ns = 0;  // what the usual kernel takes, by time
@@ -131,6 +133,7 @@ class Counting {
 
   // --- The thread that ends the steps.
   void FollowWindow(uint64_t next, bool ours, bool profiles);
+  void NoteDataWaits();
   void LoseTimes();
   void AllowRanges(uint64_t next, bool ours);
   void Hold();
@@ -149,8 +152,8 @@ class Counting {
   void ServeWindow();
   bool SampleInWindow();
   void ReadWindow();
-  void AddTimes(const TimeJoin& join);
-  void AddSteps(const TimeJoin& join);
+  void AddTimes(const TimeJoin& join, const std::vector<GpuAdvance>& advances);
+  void AddSteps(const TimeJoin& join, const std::vector<GpuAdvance>& advances);
   void Count();
   void FollowBatch(Device* device);
   void OpenSampling(Device* device);

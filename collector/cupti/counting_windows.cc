@@ -9,6 +9,7 @@
 #include "collector/arming/split_mix.h"
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/counting.h"
+#include "collector/cupti/launch_waits.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -106,8 +107,9 @@ void Counting::ReadWindow() {
   TimeJoin join;
   ++windows_.count;
   if (window_.Collect(/*all=*/true, &join)) {
-    AddTimes(join);
-    AddSteps(join);
+    const std::vector<GpuAdvance> advances = AdvancesOf(join, windows_.data_waits);
+    AddTimes(join, advances);
+    AddSteps(join, advances);
   }
   for (size_t i = 0; i < opened_.devices; ++i) {
     Device* const device = DeviceAt(i);
@@ -129,7 +131,7 @@ void Counting::ReadWindow() {
   costs_.Keep(ranges_.count, recorder_);
 }
 
-void Counting::AddTimes(const TimeJoin& join) {
+void Counting::AddTimes(const TimeJoin& join, const std::vector<GpuAdvance>& advances) {
   CounterSamples samples(recorder_, keys_);
   // Steps ascend, as the sums by step need them.
   std::vector<uint32_t> order(join.launches.size());
@@ -138,8 +140,11 @@ void Counting::AddTimes(const TimeJoin& join) {
                    [&](uint32_t a, uint32_t b) { return join.launches[a].step < join.launches[b].step; });
   // Times of windows that were not drawn are in no mean, but where there are no others yet.
   const bool counts = !windows_.extra.load() || windows_.count <= kWindowsOfAnyKind;
+  const uint32_t idle_before = recorder_.DefineMetric(kMetricIdleBefore, "ns", 1);
   for (const uint32_t i : counts ? order : std::vector<uint32_t>()) {
-    samples.AddSample(join.launches[i].key, join.launches[i].step, kTime, join.launches[i].ns);
+    const TimeJoin::Launch& launch = join.launches[i];
+    samples.AddSample(launch.key, launch.step, kTime, launch.ns);
+    if (advances[i].known) samples.AddSample(launch.key, launch.step, idle_before, advances[i].idle_ns);
   }
   // Of how long the kernel is that runs in the middle of the time.
   std::vector<uint64_t> lengths;
@@ -161,29 +166,31 @@ void Counting::AddTimes(const TimeJoin& join) {
   const int64_t lag = static_cast<int64_t>(join.ran.front().start_ns) - windows_.began_unix_ns.load();
   constexpr int64_t kLongest = 60'000'000'000;
   windows_.lag_ns = lag > 0 && lag < kLongest ? lag : 0;
+  const auto window_ns = static_cast<double>(join.ran.back().end_ns - join.ran.front().start_ns);
+  const auto launches = static_cast<double>(join.launches.size());
+  if (window_ns > 0)
+    NoteLaunchesBehind(static_cast<size_t>(static_cast<double>(windows_.lag_ns) / window_ns * launches));
 }
 
-void Counting::AddSteps(const TimeJoin& join) {
+void Counting::AddSteps(const TimeJoin& join, const std::vector<GpuAdvance>& advances) {
   std::map<uint64_t, trace::GpuStep> steps;
-  std::map<uint64_t, uint64_t> begins, until;
+  std::map<uint64_t, uint64_t> ends;
+  for (size_t i = 0; i < join.launches.size(); ++i) {
+    trace::GpuStep& of = steps[join.launches[i].step];
+    of.step = join.launches[i].step;
+    of.busy_ns += advances[i].busy_ns;
+    of.data_idle_ns += advances[i].data_idle_ns;
+    ++of.launches;
+  }
   for (const TimeJoin::Ran& ran : join.ran) {
     if (ran.launch == TimeJoin::kNoLaunch) continue;
-    const uint64_t step = join.launches[ran.launch].step;
-    trace::GpuStep& of = steps[step];
-    of.step = step;
-    begins.try_emplace(step, ran.start_ns);
-    uint64_t& busy_until = until.try_emplace(step, ran.start_ns).first->second;
-    if (ran.end_ns > busy_until) {
-      of.busy_ns += ran.end_ns - std::max(ran.start_ns, busy_until);
-      busy_until = ran.end_ns;
-    }
-  }
-  for (const TimeJoin::Launch& launch : join.launches) {
-    if (const auto at = steps.find(launch.step); at != steps.end()) ++at->second.launches;
+    uint64_t& end = ends[join.launches[ran.launch].step];
+    end = std::max(end, ran.end_ns);
   }
   for (auto& [step, of] : steps) {
-    if (const auto next = begins.find(step + 1); next != begins.end()) {
-      of.period_ns = next->second - begins[step];
+    const auto before = ends.find(step - 1);
+    if (before != ends.end() && ends[step] > before->second) {
+      of.period_ns = ends[step] - before->second;
       pace_.NoteOnGpu(of.period_ns);
     }
     recorder_.Keep(of);

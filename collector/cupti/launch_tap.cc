@@ -8,6 +8,7 @@
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/guest_subscriber.h"
 #include "collector/cupti/launch_call.h"
+#include "collector/cupti/launch_waits.h"
 #include "collector/cupti/lock_waits.h"
 #include "collector/step_end.h"
 #include "collector/step_waits.h"
@@ -71,7 +72,9 @@ void CUPTIAPI LaunchTap::OnCupti(void*, CUpti_CallbackDomain domain, CUpti_Callb
 }
 
 void LaunchTap::OnWait(const CUpti_CallbackData& data) noexcept {
-  data.callbackSite == CUPTI_API_ENTER ? BeginWait(kGpuWaits) : EndWait(kGpuWaits);
+  if (data.callbackSite == CUPTI_API_ENTER) return BeginWait(kGpuWaits);
+  EndWait(kGpuWaits);
+  NoteEmptyQueue();
 }
 
 // Finds out what is launched, and from where. Returns false for what the driver will refuse.
@@ -98,25 +101,30 @@ void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) 
   if (!Decode(cbid, data, &call)) return;
   // What is captured does not run now; the launch of the graph is what runs it.
   if (captured) return BeginCaptured(&call);
-  const bool graph = call.kind == CallKind::kGraph;
   if (!recording) {
-    t_ends_step = graph && graphs_.Find(call.call.function).optimizer;
+    t_ends_step = call.kind == CallKind::kGraph && graphs_.Find(call.call.function).optimizer;
     return;
   }
+  RecordLaunch(&call, data.correlationId);
+  // What follows is the driver's. A copy to the host is a wait as a whole.
+  if (!IsCopyToHost(cbid)) BeginLaunchWait(call.kind, call.call.site.phase == Phase::kBackward);
+}
+
+void LaunchTap::RecordLaunch(Call* call, uint32_t correlation_id) noexcept {
   uint32_t number = LaunchLog::kNoGraph;
-  if (graph) {
-    number = RecordGraph(&call);
+  if (call->kind == CallKind::kGraph) {
+    number = RecordGraph(call);
   } else {
-    call.key = keys_.Find(call.call, call.name, recorder_, &call.record.identity);
-    if (call.key != LaunchKeys::kNoKey) recorder_.Record(call.record);
-    if (keys_.IsScaleUpdate(call.record.identity)) NoteScaleUpdate();
+    call->key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
+    if (call->key != LaunchKeys::kNoKey) recorder_.Record(call->record);
+    if (keys_.IsScaleUpdate(call->record.identity)) NoteScaleUpdate();
   }
-  if (log_.open()) log_.Add(call.key, data.correlationId, number);
-  if (call.context == nullptr) return;
-  const bool communicates = call.record.identity.site.phase == Phase::kCommunication;
-  if (communicates && !LaunchKeys::IsCollective(call.name)) call.context->gate().Bar();
-  const bool counted = call.kind != CallKind::kTransfer && !communicates;
-  call.context->gate().Enter(call.key, number, counted);
+  if (log_.open()) log_.Add(call->key, correlation_id, number);
+  if (call->context == nullptr) return;
+  const bool communicates = call->record.identity.site.phase == Phase::kCommunication;
+  if (communicates && !LaunchKeys::IsCollective(call->name)) call->context->gate().Bar();
+  const bool counted = call->kind != CallKind::kTransfer && !communicates;
+  call->context->gate().Enter(call->key, number, counted);
 }
 
 // Records the launch of a graph, as one record whatever the graph holds. Returns LaunchLog::Entry::graph.
@@ -141,6 +149,7 @@ uint32_t LaunchTap::RecordGraph(Call* call) noexcept {
 void LaunchTap::OnExit(const CUpti_CallbackData& data) noexcept {
   const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
   const bool done = result == nullptr || *result == CUDA_SUCCESS;
+  EndLaunchWait(done);
   if (t_captured.open) return EndCaptured(done, data.correlationId);
   RangeGate::Exit(!done);
   if (std::exchange(t_ends_step, false) && done) EndStepSoon();
@@ -353,6 +362,7 @@ bool LaunchTap::Enable() {
   bool waits = true;
   for (CUpti_CallbackId cbid : kWaitCbids) waits &= enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid) == CUPTI_SUCCESS;
   WatchWaits(kGpuWaits, waits);
+  WatchWaits(kLaunchWaits);
   const CUptiResult result = enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
   if (result == CUPTI_SUCCESS) return true;
   // Without this call a context could go away under a running session.
@@ -363,6 +373,7 @@ bool LaunchTap::Enable() {
 void LaunchTap::Close() noexcept {
   g_tap.store(nullptr, std::memory_order_release);
   WatchWaits(kGpuWaits, false);
+  WatchWaits(kLaunchWaits, false);
 }
 
 }  // namespace rfinject::cupti

@@ -87,6 +87,7 @@ class LaunchTap {
     LaunchRecord record;
   };
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
+  void RecordLaunch(Call* call, uint32_t correlation_id) noexcept;
   void OnExit(const CUpti_CallbackData& data) noexcept;
   bool Decode(CUpti_CallbackId cbid, const CUpti_CallbackData& data, Call* call) noexcept;
   uint32_t RecordGraph(Call* call) noexcept;

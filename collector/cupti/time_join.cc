@@ -195,6 +195,27 @@ class Joiner {
 
 }  // namespace
 
+std::vector<GpuAdvance> AdvancesOf(const TimeJoin& join, std::span<const Stretch> waits) {
+  std::vector<GpuAdvance> advances(join.launches.size());
+  uint64_t until = 0;
+  for (const TimeJoin::Ran& ran : join.ran) {
+    if (ran.launch != TimeJoin::kNoLaunch) {
+      GpuAdvance& advance = advances[ran.launch];
+      advance.known = advance.known && until != 0;
+      if (until != 0 && ran.start_ns > until) {
+        advance.idle_ns += ran.start_ns - until;
+        for (const Stretch& wait : waits) {
+          const uint64_t begin = std::max(wait.begin_ns, until), end = std::min(wait.end_ns, ran.start_ns);
+          advance.data_idle_ns += end - std::min(begin, end);
+        }
+      }
+      if (ran.end_ns > until) advance.busy_ns += ran.end_ns - std::max(ran.start_ns, until);
+    }
+    until = std::max(until, ran.end_ns);
+  }
+  return advances;
+}
+
 TimeJoin JoinTimes(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records,
                    const CapturedGraphs& graphs, LaunchKeys& keys) {
   return Joiner(entries, graphs, keys).Join(records);

@@ -58,6 +58,20 @@ struct TimeJoin {
 TimeJoin JoinTimes(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records,
                    const CapturedGraphs& graphs, LaunchKeys& keys);
 
+// What a launch adds to the time that passes on the GPU: nothing ran before it began, and it ran where nothing before
+// it did, in ns. `known` is false of the first of a window, before which something may have run.
+struct GpuAdvance {
+  uint64_t idle_ns = 0, busy_ns = 0;
+  uint64_t data_idle_ns = 0;  // of idle_ns, in which the program waited for data
+  bool known = true;
+};
+// A stretch of time, on the records' clock.
+struct Stretch {
+  uint64_t begin_ns = 0, end_ns = 0;
+};
+// Of each of the join's launches. The program waited for data in `waits`, which ascend.
+std::vector<GpuAdvance> AdvancesOf(const TimeJoin& join, std::span<const Stretch> waits);
+
 }  // namespace rfinject::cupti
 
 #endif  // RFINJECT_COLLECTOR_CUPTI_TIME_JOIN_H_

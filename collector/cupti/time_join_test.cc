@@ -69,6 +69,41 @@ TEST(TimeJoin, TheLaterOfTwoLaunchesWithOneIdCounts) {
   EXPECT_THAT(Join(entries, records).launches, ElementsAre(Launch(1, 100)));
 }
 
+// Two streams: the second kernel begins when the first runs, the third when both have ended.
+TEST(TimeJoin, TimePassesOnTheGpuByIdleAndBusyLaunches) {
+  const std::vector<LaunchLog::Entry> entries = {Entry(0, 10), Entry(1, 11), Entry(0, 12), Entry(2, 13)};
+  const auto record = [](uint32_t id, uint64_t start, uint64_t ns) {
+    KernelTimes::Record record;
+    record.correlation_id = id;
+    record.start_ns = start;
+    record.ns = ns;
+    return record;
+  };
+  const std::vector<KernelTimes::Record> records = {record(12, 1300, 50), record(10, 1000, 100),
+                                                    record(11, 1050, 150), record(99, 1400, 100),
+                                                    record(13, 1450, 100)};
+  const TimeJoin join = Join(entries, records);
+  const std::vector<GpuAdvance> advances =
+      AdvancesOf(join, std::vector<Stretch>{{900, 1210}, {1250, 1280}, {1290, 1500}});
+  ASSERT_EQ(advances.size(), 4u);
+  const auto of = [&](uint64_t ns, uint32_t key) {
+    for (size_t i = 0; i < advances.size(); ++i) {
+      if (join.launches[i].ns == ns && join.launches[i].key == key) return advances[i];
+    }
+    return GpuAdvance();
+  };
+  EXPECT_FALSE(of(100, 0).known) << "what ran before the first is not known";
+  EXPECT_EQ(of(100, 0).busy_ns, 100u);
+  EXPECT_TRUE(of(150, 1).known);
+  EXPECT_EQ(of(150, 1).idle_ns, 0u);
+  EXPECT_EQ(of(150, 1).busy_ns, 100u);
+  EXPECT_EQ(of(50, 0).idle_ns, 100u);
+  EXPECT_EQ(of(50, 0).data_idle_ns, 50u);
+  // What nobody launched has kept the GPU busy all the same.
+  EXPECT_EQ(of(100, 2).idle_ns, 0u);
+  EXPECT_EQ(of(100, 2).busy_ns, 50u);
+}
+
 TEST(TimeJoin, AGraphsKernelsAreOneLaunch) {
   const std::vector<LaunchLog::Entry> entries = {Entry(5, 20, true), Entry(0, 21), Entry(5, 22, true)};
   const std::vector<KernelTimes::Record> records = {{20, 10}, {21, 7}, {20, 30}, {22, 4}, {20, 2}};

@@ -36,9 +36,11 @@ class FakeRecorder : public NullRecorder {
     if (added) names_.push_back(at->first);
     return at->second;
   }
-  uint32_t DefineMetric(std::string_view, std::string_view, double) noexcept override {
+  uint32_t DefineMetric(std::string_view name, std::string_view, double) noexcept override {
     const std::lock_guard lock(mutex_);
-    return next_metric_++;
+    const auto [at, added] = metrics_.try_emplace(std::string(name), next_metric_);
+    next_metric_ += added ? 1 : 0;
+    return at->second;
   }
   uint32_t DefineModel(const ModelDefinition&) noexcept override { return 1; }
   uint32_t DefineLayer(const LayerDefinition&) noexcept override { return 1; }
@@ -142,6 +144,7 @@ class FakeRecorder : public NullRecorder {
   std::map<std::string, uint32_t> ids_;
   std::vector<std::string> names_;
   uint64_t interned_ = 0;
+  std::map<std::string, uint32_t> metrics_;
   uint32_t next_metric_ = kFirstFreeMetric;
   std::vector<RunFacts> facts_;
   std::vector<LaunchRecord> records_;

@@ -16,7 +16,7 @@
 namespace rfinject::wire {
 
 // Bits of Step.watched: which of the parts were seen.
-inline constexpr uint32_t kWatchedDataWaits = 1, kWatchedGpuWaits = 2, kWatchedGpuBusy = 4;
+inline constexpr uint32_t kWatchedDataWaits = 1, kWatchedGpuWaits = 2, kWatchedGpuBusy = 4, kWatchedLaunchWaits = 8;
 
 // What is left of a step, in ns, when the thread that ends it waits neither for data nor for the GPU.
 inline uint64_t OwnNs(uint64_t wall_ns, uint64_t data_wait_ns, uint64_t gpu_wait_ns) {
@@ -38,6 +38,7 @@ struct StepTime {
   std::optional<uint64_t> launch_gap_ns;
   // Only communication runs on the GPU: nothing hides it.
   std::optional<uint64_t> exposed_communication_ns = std::nullopt;
+  bool launch_waits = false;  // gpu_wait_ns has what launches waited for
 };
 
 // The time of a Step, or of a message that has its fields of this kind; Step.watched says which of them count.
@@ -50,7 +51,8 @@ StepTime TimeOf(const Step& step) {
           .data_wait_ns = seen(kWatchedDataWaits, step.data_wait_ns),
           .gpu_wait_ns = seen(kWatchedGpuWaits, step.gpu_wait_ns),
           .gpu_busy_ns = seen(kWatchedGpuBusy, step.gpu_busy_ns),
-          .launch_gap_ns = {}};
+          .launch_gap_ns = {},
+          .launch_waits = (step.watched & kWatchedLaunchWaits) != 0};
 }
 
 // Adds a step to `times`. May throw std::bad_alloc.

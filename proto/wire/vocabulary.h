@@ -46,7 +46,9 @@ inline constexpr std::string_view kVirtualGpuCollector = "virtual-gpu";
 inline constexpr std::string_view kSimulatedDevice = "Simulated ";
 
 // Names of Metric messages that are not a hardware metric's own name.
-inline constexpr std::string_view kMetricTime = "rf.time";                         // ns of GPU time
+inline constexpr std::string_view kMetricTime = "rf.time";  // ns of GPU time
+// ns, of measured runs: nothing ran on the GPU before the launch began, since what was before it had ended.
+inline constexpr std::string_view kMetricIdleBefore = "rf.idle_before";
 inline constexpr std::string_view kMetricModelFlop = "rf.model_flop";              // FLOP, 2 per multiply-add
 inline constexpr std::string_view kMetricDramBytes = "rf.dram_bytes";              // byte, read + write
 inline constexpr std::string_view kMetricCompulsoryBytes = "rf.compulsory_bytes";  // byte, each operand once
@@ -58,6 +60,9 @@ inline constexpr uint64_t kWholeCall = uint64_t{1} << 20;
 inline constexpr std::array<std::string_view, kPrecisionCount> kMetricFlop = {
     "rf.flop.fp64",    "rf.flop.fp32",   "rf.flop.fp16",    "rf.flop.tf32_tc", "rf.flop.fp16_tc",
     "rf.flop.bf16_tc", "rf.flop.fp8_tc", "rf.flop.fp64_tc", "rf.flop.int8_tc"};
+
+// Of the executed FLOP in FP16, those of HFMA2, with which the compiler also moves constants.
+inline constexpr std::string_view kMetricHalfFma = "rf.flop.fp16.fma";
 
 // Of estimates on a virtual GPU: bytes that leave the GPU, in one direction.
 inline constexpr std::string_view kMetricPcieBytes = "rf.pcie_bytes";

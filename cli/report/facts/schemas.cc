@@ -17,6 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kSchemas = {
     "samples step_wall_time_ns=step_wall_ns step_gpu_time_ns=step_gpu_ns! optimizer_step_wall_time_p50_ns "
     "optimizer_step_wall_time_p95_ns optimizer_step_gpu_busy_ns optimizer_step_data_wait_ns optimizer_step_gpu_wait_ns "
+    "gpu_waits_for? steps_with_gaps_share? "
     "step_host_time_ns=host_time_per_step_ns? step_time_ns? step_bound? step_gpu_waits_share? step_host_of=host_time_of? "
     "shortest_launch_ns! launch_floor_ns launch_interval_ns launch_interval_of own_calibration? memory_peak_bytes "
     "pm_sampling attributed_share unattributed_launches counters_share backward_model_flop_per_forward_model_flop "

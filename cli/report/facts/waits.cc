@@ -12,8 +12,19 @@ constexpr double kAlike = 0.05;
 // A difference of waiting that is worth mentioning, as a part of a step.
 constexpr double kWorthAWord = 0.1;
 
+// Of fewer timed steps chance says how many have gaps; and so many are more than accidents.
+constexpr double kLeastTimed = 8, kSomeSteps = 0.2;
+
 StepPart PartOf(const Spread& spread) {
   return {.mean_ns = spread.mean_ns(), .p50_ns = spread.Quantile(0.5), .p95_ns = spread.Quantile(0.95)};
+}
+
+// What of `idle_ns` of a step falls into waits for data. Timed steps say how the idle time is divided, and older
+// traces, in which they do not, nothing: then it may be all.
+double DataIdleNs(const StepTimes& times, double idle_ns) {
+  if (times.launch_waits < times.usual_ns.n || times.timed_idle_ns == 0) return idle_ns;
+  return idle_ns *
+         std::min(1.0, static_cast<double>(times.timed_data_idle_ns) / static_cast<double>(times.timed_idle_ns));
 }
 
 // By the GPU's clock, or by the host's where nothing disturbs it. Parts of it that add up: something runs on the GPU,
@@ -32,13 +43,14 @@ void SetUsualStep(const StepTimes& times, StepWaits* waits) {
   }
   waits->gpu_busy.mean_ns = std::min(times.usual_busy_ns.mean(), step_ns);
   const double idle_ns = step_ns - *waits->gpu_busy.mean_ns;
-  waits->data_idle.mean_ns = std::min(idle_ns, data.mean_ns.value_or(0));
+  waits->data_idle.mean_ns = std::min({idle_ns, data.mean_ns.value_or(0), DataIdleNs(times, idle_ns)});
   waits->launch_gaps.mean_ns = idle_ns - *waits->data_idle.mean_ns;
   if (!data.mean_ns || !waits->gpu_wait.mean_ns) return;
   const double waited_ns = std::min(*waits->gpu_wait.mean_ns, step_ns - *data.mean_ns);
-  // A host that is never late waits in launches that block, which no call says: what it waits and what it does itself
-  // is not known then.
-  if (waited_ns < kWorthAWord * step_ns && *waits->launch_gaps.mean_ns < kWorthAWord * step_ns) {
+  // A host that is never late waits in launches that block. In older traces nothing says so: what it waits and what
+  // it does itself is not known then.
+  if (times.launch_waits < times.usual_ns.n && waited_ns < kWorthAWord * step_ns &&
+      *waits->launch_gaps.mean_ns < kWorthAWord * step_ns) {
     waits->gpu_wait = {};
     return;
   }
@@ -174,6 +186,8 @@ constexpr auto kWaitColumns = std::to_array<ColumnOf<RankWaits>>({
 
 constexpr std::string_view kNotWatched = "the trace does not say what its steps waited for";
 
+constexpr std::string_view kNotTimed = "no steps in a row were timed";
+
 template <StepPart StepWaits::*kPart, std::optional<double> StepPart::*kValue>
 constexpr FactOf<StepWaits> WaitFact(std::string_view name, std::string_view help) {
   return {UnitColumn(name, "ns", help), [](const StepWaits& waits) { return KnownCell(waits.*kPart.*kValue); },
@@ -188,6 +202,12 @@ constexpr auto kWaitFacts = std::to_array<FactOf<StepWaits>>({
     WaitFact<&StepWaits::data_wait, kMean>("optimizer_step_data_wait_ns",
                                            "Of it: the host waits for its data loader; mean."),
     WaitFact<&StepWaits::gpu_wait, kMean>("optimizer_step_gpu_wait_ns", "Of it: the host waits for the GPU; mean."),
+    {TextColumn("gpu_waits_for",
+                "What the GPU waits for in at least a tenth of a measured step: launches, data or nothing."),
+     [](const StepWaits& waits) { return TextCell(waits.gpu_waits_for()); }, kNotTimed},
+    {ShareColumn("steps_with_gaps_share",
+                 "Of the timed steps, those in which the GPU was idle for more than a tenth."),
+     [](const StepWaits& waits) { return KnownCell(waits.steps_with_gaps_share); }, kNotTimed},
 });
 
 }  // namespace
@@ -218,10 +238,27 @@ std::optional<double> StepWaits::GainWithout(const StepPart& wait) const {
   return std::min(*wait.mean_ns, *idle);
 }
 
+std::string StepWaits::gpu_waits_for() const {
+  if (clock == StepClockOf::kHost || !idle_ns()) return {};
+  const bool some = steps_with_gaps_share > kSomeSteps && steps_with_gaps_share < 1 - kSomeSteps;
+  if (!some && *idle_ns() < kWorthAWord * step_ns()) return "nothing";
+  const bool data = data_idle.mean_ns.value_or(0) > launch_gaps.mean_ns.value_or(0);
+  return std::string(data ? "data" : "launches") + (some ? ", in part of the steps" : "");
+}
+
 StepWaits WaitsOf(const Run& run) {
   StepTimes all;
   for (const auto& [rank, times] : run.step_times) all.Merge(times);
-  return WaitsOfTimes(all);
+  StepWaits waits = WaitsOfTimes(all);
+  double timed = 0, with_gaps = 0;
+  for (const trace::GpuStep& step : run.kept.gpu_step) {
+    if (step.period_ns == 0) continue;
+    timed += 1;
+    const double period = static_cast<double>(step.period_ns), busy = static_cast<double>(step.busy_ns);
+    with_gaps += period - busy > kWorthAWord * period ? 1 : 0;
+  }
+  if (timed >= kLeastTimed) waits.steps_with_gaps_share = with_gaps / timed;
+  return waits;
 }
 
 std::string RankName(uint32_t rank) {
@@ -236,6 +273,7 @@ WaitTable FoldWaits(const Run& run) {
   table.on_cpu = run.key.source == SourceKind::kEstimated && !table.virtual_gpu;
   table.all = WaitsOf(run);
   table.collectives = CollectivesOf(run);
+  if (run.key.source == SourceKind::kMeasured) table.idle = IdleByLayer(run, table.all.idle_ns().value_or(0));
   for (const auto& [rank, times] : run.step_times) {
     RankWaits& one = table.ranks.emplace_back(RankName(rank), WaitsOfTimes(times));
     const auto at = table.collectives.ranks.find(rank);

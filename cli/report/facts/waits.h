@@ -16,6 +16,7 @@
 #include "cli/profile/profile.h"
 #include "cli/report/facts/collectives.h"
 #include "cli/report/facts/fact.h"
+#include "cli/report/facts/gpu_idle.h"
 #include "cli/text/row_set.h"
 
 namespace rfinject::cli {
@@ -44,6 +45,8 @@ struct StepWaits {
   // Nothing runs on the GPU while the host waits for data, at most; of measured runs. With gpu_busy and launch_gaps
   // it is the step.
   StepPart data_idle;
+  // The share of the timed steps in which the GPU was idle for more than a tenth.
+  std::optional<double> steps_with_gaps_share;
   // Only communication runs on the GPU. It is a part of gpu_busy; nothing where no communication was seen.
   StepPart exposed_communication;
   // What a step takes: by the clock, or as long as the GPU is busy, where a virtual GPU lags behind its host.
@@ -52,6 +55,9 @@ struct StepWaits {
   std::optional<double> Share(const StepPart& part) const;
   // The time in which nothing runs on the GPU.
   std::optional<double> idle_ns() const;
+  // What the GPU waits for in at least a tenth of a measured step: "launches", "data", or "nothing"; with ", in part
+  // of the steps" where only some have such gaps. Empty where it is not known.
+  std::string gpu_waits_for() const;
   // By how much a step would be shorter without these waits, at most: work that the GPU does meanwhile remains.
   std::optional<double> GainWithout(const StepPart& wait) const;
 };
@@ -77,6 +83,7 @@ struct WaitTable {
   bool on_cpu = false;  // an estimate of a program that ran on the CPU: its clock says nothing of a GPU
   bool virtual_gpu = false;
   StepWaits all;
+  std::vector<IdleBefore> idle;  // what the GPU is idle before, of a measured run
   std::vector<RankWaits> ranks;  // ascending
   // The slowest of several ranks, by the median step; nothing where they are alike (within 5 %).
   std::optional<size_t> slowest;

@@ -138,6 +138,89 @@ TEST(Waits, AHostThatIsNeverLateIsNotSaidToWaitForNothing) {
   EXPECT_THAT(Text(FoldWaits(run)), HasSubstr("by the GPU's clock"));
 }
 
+// Where a collector times launches, a host that waits in none of them waits for nothing.
+TEST(Waits, WhatLaunchesWaitForIsWhatTheHostWaitsFor) {
+  cli::Run run = RunOf({{.wall = 100, .busy = 99, .data = 0, .gpu = 0}});
+  run.step_times[0].usual_ns.Add(100 * kMs);
+  run.step_times[0].usual_busy_ns.Add(99 * kMs);
+  run.step_times[0].launch_waits = 1;
+  EXPECT_EQ(*WaitsOf(run).gpu_wait.mean_ns, 0);
+  EXPECT_EQ(*WaitsOf(run).own.mean_ns, 100 * kMs);
+  run = RunOf({{.wall = 100, .busy = 99, .data = 0, .gpu = 60}});
+  run.step_times[0].usual_ns.Add(100 * kMs);
+  run.step_times[0].usual_busy_ns.Add(99 * kMs);
+  run.step_times[0].launch_waits = 1;
+  EXPECT_EQ(*WaitsOf(run).gpu_wait.mean_ns, 60 * kMs);
+  EXPECT_EQ(*WaitsOf(run).own.mean_ns, 40 * kMs);
+}
+
+// A run whose steps take 100 ms and were timed, each by itself.
+cli::Run TimedRun(const std::vector<uint64_t>& busy_ms, uint64_t data_ms) {
+  cli::Run run = RunOf({{.wall = 100, .busy = 1, .data = data_ms, .gpu = 0}});
+  run.step_times[0].usual_ns.Add(100 * kMs);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < busy_ms.size(); ++i) {
+    run.kept.gpu_step.Add({.step = i, .period_ns = 100 * kMs, .busy_ns = busy_ms[i] * kMs});
+    sum += busy_ms[i];
+  }
+  run.step_times[0].usual_busy_ns.Add(sum * kMs / busy_ms.size());
+  return run;
+}
+
+TEST(Waits, WhatTheGpuWaitsForIsNamed) {
+  const auto waits_for = [](const std::vector<uint64_t>& busy_ms, uint64_t data_ms) {
+    return WaitsOf(TimedRun(busy_ms, data_ms)).gpu_waits_for();
+  };
+  const std::vector<uint64_t> busy(16, 99), idle(16, 50);
+  std::vector<uint64_t> in_turn = busy;
+  for (size_t i = 0; i < in_turn.size(); i += 2) in_turn[i] = 50;
+  std::vector<uint64_t> once = busy;
+  once[3] = 50;
+  EXPECT_EQ(waits_for(busy, 0), "nothing");
+  EXPECT_EQ(waits_for(busy, 60), "nothing") << "batches come while the GPU works";
+  EXPECT_EQ(waits_for(once, 0), "nothing");
+  EXPECT_EQ(waits_for(idle, 0), "launches");
+  EXPECT_EQ(waits_for(idle, 45), "data");
+  EXPECT_EQ(waits_for(in_turn, 0), "launches, in part of the steps");
+  EXPECT_EQ(WaitsOf(RunOf({{.wall = 100, .busy = 50, .data = 0, .gpu = 0}})).gpu_waits_for(), "");
+  EXPECT_THAT(Text(FoldWaits(TimedRun(in_turn, 0))),
+              HasSubstr("it was idle for more than a tenth of 50 % of the steps that were timed"));
+}
+
+// The GPU goes on with what it has when the host begins to wait, and waits for launches when the batch is there.
+TEST(Waits, TimedStepsSayHowMuchOfTheIdleTimeIsAWaitForData) {
+  cli::Run run = TimedRun(std::vector<uint64_t>(16, 50), 45);
+  EXPECT_EQ(*WaitsOf(run).data_idle.mean_ns, 45 * kMs);
+  StepTimes& times = run.step_times[0];
+  times.launch_waits = 1;
+  times.timed_idle_ns = 16 * 50 * kMs;
+  times.timed_data_idle_ns = 16 * 20 * kMs;
+  EXPECT_NEAR(*WaitsOf(run).data_idle.mean_ns, 20 * kMs, 1);
+  EXPECT_NEAR(*WaitsOf(run).launch_gaps.mean_ns, 30 * kMs, 1);
+  EXPECT_EQ(WaitsOf(run).gpu_waits_for(), "launches");
+}
+
+TEST(Waits, IdleTimeIsDividedAmongTheLayersThatItIsBefore) {
+  cli::Run run = TimedRun(std::vector<uint64_t>(16, 60), 0);
+  const auto add = [&](const char* layer, Phase phase, uint64_t launches, std::vector<uint64_t> samples) {
+    LaunchStats& stats = run.launches[{.layer = {layer[0] == 0 ? "" : "Net", layer}, .phase = phase}];
+    stats.launches = launches;
+    for (const uint64_t ns : samples) stats.metrics["rf.idle_before"].Add(ns);
+  };
+  add("conv", Phase::kForward, 1000, {20, 0, 10});
+  add("conv", Phase::kBackward, 500, {0, 0});
+  add("fc", Phase::kBackward, 2000, {15});
+  add("", Phase::kOptimizer, 100, {});
+  const WaitTable table = FoldWaits(run);
+  ASSERT_EQ(table.idle.size(), 2u);
+  EXPECT_EQ(table.idle[0].layer.path, "fc");
+  EXPECT_NEAR(table.idle[0].ns, 30 * kMs, 1) << "of the 40 ms that the GPU is idle";
+  EXPECT_NEAR(table.idle[1].ns, 10 * kMs, 1);
+  EXPECT_THAT(Text(table), HasSubstr("fc"));
+  run.key.source = SourceKind::kEstimated;
+  EXPECT_TRUE(FoldWaits(run).idle.empty());
+}
+
 TEST(Waits, TheSlowestRankIsNamed) {
   const WaitTable table = FoldWaits(RunOf({{100, 50, 1, 0}, {140, 50, 1, 0}, {102, 50, 1, 0}}));
   ASSERT_TRUE(table.slowest.has_value());

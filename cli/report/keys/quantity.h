@@ -30,6 +30,7 @@ enum class Quantity : uint8_t {
   kL1Bytes,
   kPcieBytes,    // of copies between the host and the GPU, and of collectives where GPUs have no NVLink
   kNvlinkBytes,  // of collectives, in one direction
+  kIdleBefore,   // nothing ran on the GPU before the launches began
   kGpuCycles,    // of the graphics clock, whose ticks per second change with load and heat
   kLeastCompute,
   kLeastMemory,
@@ -111,6 +112,7 @@ inline constexpr auto kQuantityMetrics = std::to_array<QuantityMetric>({
     {Quantity::kL1Bytes, kL1BytesMetric},
     {Quantity::kPcieBytes, kMetricPcieBytes},
     {Quantity::kNvlinkBytes, kMetricNvlinkBytes},
+    {Quantity::kIdleBefore, kMetricIdleBefore},
     {Quantity::kGpuCycles, kGpuCyclesMetric},
 });
 
@@ -144,6 +146,9 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
      "B", Zero::kUnknown},
     {Quantity::kNvlinkBytes, "nvlink_bytes", "NVLink bytes",
      "Of an estimate: bytes that collectives send over NVLink, nccl-tests' bus bandwidth times the time.", "B",
+     Zero::kUnknown},
+    {Quantity::kIdleBefore, "gpu_idle_before_ns", "GPU idle before",
+     "Of a measured run: nothing ran on the GPU before these launches began, by the windows that were timed.", "ns",
      Zero::kUnknown},
     {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", Zero::kUnknown},
     {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time",

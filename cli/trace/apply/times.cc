@@ -1,4 +1,5 @@
 // How long the steps of a process take, and by whose clock.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -40,13 +41,20 @@ void AddMeasured(const State& state, RunState* of, StepTimes* times) {
     if (!added[i] && !one.armed && one.time.gpu_busy_ns) times->gpu_busy_ns.Add(*one.time.gpu_busy_ns);
   }
   for (const trace::GpuStep& one : gpu_steps) {
-    if (one.period_ns > 0) times->period_ns.Add(one.period_ns);
+    if (one.period_ns > 0) {
+      times->period_ns.Add(one.period_ns);
+      wire::SaturatingAdd(&times->timed_idle_ns, one.period_ns - std::min(one.period_ns, one.busy_ns));
+      wire::SaturatingAdd(&times->timed_data_idle_ns, one.data_idle_ns);
+    }
     if (one.busy_ns > 0) times->gpu_busy_ns.Add(one.busy_ns);
   }
   of->undisturbed = std::move(clock.undisturbed);
   if (clock.usual_ns > 0) times->usual_ns.Add(clock.usual_ns);
   if (clock.busy_ns > 0) times->usual_busy_ns.Add(clock.busy_ns);
   wire::SaturatingAdd(&times->by_gpu_clock, clock.by_gpu ? 1 : 0);
+  const bool launch_waits =
+      std::ranges::all_of(of->undisturbed, [of](size_t place) { return of->steps[place].time.launch_waits; });
+  wire::SaturatingAdd(&times->launch_waits, launch_waits ? 1 : 0);
   wire::SaturatingAdd(&of->run.steps.counting_ns, clock.counting_ns);
   wire::SaturatingAdd(&of->run.steps.counting_steps, clock.counting_steps);
 }
