@@ -30,13 +30,15 @@ void CounterSamples::Describe(const CounterBackend& backend) {
   columns_.clear();
   flop_metrics_.clear();
   flop_metrics_of_.assign(kPrecisionCount, {});
+  half_fma_ = recorder_.DefineMetric(kMetricHalfFma, "FLOP", 1);
   const ChipMetrics& metrics = backend.metrics();
   std::unordered_map<std::string, int> flop_index;
   for (const auto* list : {&metrics.scalar, &metrics.tensor}) {
     for (const FlopMetric& metric : *list) {
       flop_index[metric.name] = static_cast<int>(flop_metrics_.size());
       flop_metrics_of_[static_cast<size_t>(metric.precision)].push_back(static_cast<int>(flop_metrics_.size()));
-      flop_metrics_.push_back({metric.precision, metric.flop});
+      const bool half_fma = metric.precision == Precision::kFp16 && metric.name.find("hfma") != std::string::npos;
+      flop_metrics_.push_back({metric.precision, metric.flop, half_fma});
     }
   }
   for (const CounterGroup& group : backend.groups()) {
@@ -82,13 +84,17 @@ void CounterSamples::Read(size_t group, std::span<const double> row, uint32_t ke
   // the last values of the other groups' metrics are used; until all are known the precision has no sample.
   for (uint32_t precision = 0; precision < kPrecisionCount; ++precision) {
     if ((touched >> precision & 1) == 0) continue;
-    double sum = 0;
+    double sum = 0, half_fma = 0;
     bool known = true;
     for (int index : flop_metrics_of_[precision]) {
-      known = known && last[static_cast<size_t>(index)] >= 0;
-      sum += last[static_cast<size_t>(index)];
+      const double flop = last[static_cast<size_t>(index)];
+      known = known && flop >= 0;
+      sum += flop;
+      if (flop_metrics_[static_cast<size_t>(index)].half_fma) half_fma += flop;
     }
-    if (known) add(kFlopFirst + precision, sum);
+    if (!known) continue;
+    add(kFlopFirst + precision, sum);
+    if (precision == static_cast<uint32_t>(Precision::kFp16)) add(half_fma_, half_fma);
   }
 }
 

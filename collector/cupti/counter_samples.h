@@ -47,6 +47,7 @@ class CounterSamples {
   struct FlopMetricState {
     Precision precision;
     uint32_t flop;
+    bool half_fma = false;
   };
 
   // Calls `add(metric id, value)` for what a row says of `key`.
@@ -58,6 +59,7 @@ class CounterSamples {
   std::vector<std::vector<Column>> columns_;  // by group
   std::vector<FlopMetricState> flop_metrics_;
   std::vector<std::vector<int>> flop_metrics_of_;                // by precision
+  uint32_t half_fma_ = 0;                                        // recorder's id of kMetricHalfFma
   std::unordered_map<uint32_t, std::vector<double>> last_flop_;  // by key, then by flop metric; negative: not known
   std::unordered_map<uint64_t, double> known_;                   // by key and metric: the last value
 };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,13 @@ TEST_P(Exact, FlopBytesAndTimesOfEveryLaunchKey) {
           << name << " " << kPrecisionNames[static_cast<size_t>(precision)];
     }
   }
+  // What HFMA2 counts is known apart from HADD2 and HMUL2.
+  uint64_t half_fma = 0;
+  const uint32_t fma = recorder_.DefineMetric(kMetricHalfFma, "FLOP", 1);
+  for (const LaunchRecord& record : recorder_.CopyRecords()) {
+    half_fma = std::max(half_fma, FakeRecorder::Value(record, fma));
+  }
+  EXPECT_EQ(half_fma, kernels_[2].flop[static_cast<size_t>(Precision::kFp16)]);
   // Launches are counted in all steps but the first, at whose end the source starts.
   EXPECT_EQ((counts[{"conv", 1, Phase::kForward}][0]), step_ - 1);
   EXPECT_EQ((counts[{"conv", 2, Phase::kBackward}][0]), 2 * (step_ - 1));

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_join.h"
@@ -17,6 +18,7 @@ using ::testing::Not;
 struct CountedKernel {
   const char* name;
   uint64_t fp32 = 0, fp16 = 0, bf16_tensor = 0;
+  std::optional<uint64_t> fma = {};  // of fp16
 };
 
 Report ReportOf(const std::vector<CountedKernel>& kernels, SourceKind source = SourceKind::kMeasured,
@@ -33,6 +35,7 @@ Report ReportOf(const std::vector<CountedKernel>& kernels, SourceKind source = S
     stats.metrics["rf.flop.fp32"].Add(kernel.fp32);
     stats.metrics["rf.flop.fp16"].Add(kernel.fp16);
     stats.metrics["rf.flop.bf16_tc"].Add(kernel.bf16_tensor);
+    if (kernel.fma) stats.metrics["rf.flop.fp16.fma"].Add(*kernel.fma);
   }
   return FoldRun(profile, run, testing::SampleA100(), {});
 }
@@ -64,6 +67,18 @@ TEST(ConstantMoves, ArithmeticOfHalfOperandsCounts) {
   EXPECT_EQ(Half(ReportOf({unnamed, {"product", 0, 0, 1'000}})), 500);
   EXPECT_EQ(Half(ReportOf({unnamed}, SourceKind::kMeasured, "float16")), 500);
   EXPECT_EQ(Half(ReportOf({full}, SourceKind::kMeasured, "float16")), 0);
+}
+
+// HADD2 and HMUL2 move no constants.
+TEST(ConstantMoves, WhatIsNoMultiplyAddIsArithmetic) {
+  const CountedKernel moves{"my_fused_kernel(void*, int)", 10, 500, 0, 500};
+  const CountedKernel adds{"my_other_kernel(void*, int)", 10, 500, 0, 400};
+  const CountedKernel product{"product", 0, 0, 1'000};
+  EXPECT_EQ(Half(ReportOf({moves, product})), 0) << "also where the run has half precision elsewhere";
+  EXPECT_EQ(Half(ReportOf({moves}, SourceKind::kMeasured, "float16")), 0);
+  EXPECT_EQ(Half(ReportOf({adds})), 500) << "also where it has none";
+  const CountedKernel full{"void flip_filter<float, float>(…)", 10, 500, 0, 400};
+  EXPECT_EQ(Half(ReportOf({full})), 0);
 }
 
 // What others say they counted, and what follows from shapes, stays as it is.

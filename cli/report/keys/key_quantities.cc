@@ -156,13 +156,19 @@ KeyQuantities ReadSampled(const KeyReader& reader, const SampledRun& sampled, co
 
 // The compiler moves constants into registers with HFMA2, which the counters of half precision count as four FLOP: in
 // FP32 training on an H100 0.6 % of all. A kernel without an operand of half precision does no arithmetic in it.
-// Which operands an operator had is not known of what was measured, but libraries name a kernel's types; where a name
-// has none, it is the run that has half precision somewhere, or not. Traces have one sum for HADD2, HMUL2 and HFMA2,
-// so that the instruction itself does not tell.
+// Which operands an operator had is not known of what was measured, but libraries name a kernel's types. Where a name
+// has none, a kernel that runs HADD2 or HMUL2 has such operands; of older traces, which have one sum for these and
+// HFMA2, it is the run that has half precision somewhere, or not.
 KeyQuantities KeyReader::Read(const LaunchKey& key, const LaunchStats& stats) const {
+  constexpr double kRounding = 1e-9;
   KeyQuantities result = ReadAll(stats);
   double& half = result.sums[FlopIn(Precision::kFp16)];
-  if (!measured_ || !(half > 0) || NamesHalfPrecision(key.kernel).value_or(has_half_precision_)) return result;
+  if (!measured_ || !(half > 0)) return result;
+  const auto fma = stats.metrics.find(std::string(kMetricHalfFma));
+  bool computes = has_half_precision_;
+  if (fma != stats.metrics.end() && fma->second.n > 0)
+    computes = half > Scaled(fma->second, stats.launches) * (1 + kRounding);
+  if (NamesHalfPrecision(key.kernel).value_or(computes)) return result;
   // A share of what a layer's kernels did may be another's.
   if (result.shared && has_half_precision_) return result;
   result.constant_moves = std::exchange(half, 0);
