@@ -71,6 +71,22 @@ class H100(unittest.TestCase):
             with self.subTest(path.name):
                 self.assertEqual(json.loads(self.cli("report", path, "--format", "json"))["alarms"], [])
 
+    def test_healthy_recordings_raise_no_alarm(self):
+        # Its program asked for the counters of CUDA cores alone, and ran cuDNN's TF32 kernels.
+        faults = {"a100_alexnet_counters.json.gz": {"R004"}}
+        recordings = [path for folder in ("pytorch_profiler", "nsys") for path in sorted((SHARED.parent / "recordings" / folder).glob("*.gz"))]
+        self.assertGreater(len(recordings), 20)
+        for path in recordings:
+            result = subprocess.run([OPTIONS.rfinject, "report", path, "--format", "json"], capture_output=True, text=True, check=False)
+            if result.returncode:  # it has no work of a GPU that is known
+                continue
+            with self.subTest(path.name):
+                report = json.loads(result.stdout)
+                reports = report if isinstance(report, list) else [report]
+                self.assertEqual({alarm["id"] for one in reports for alarm in one["alarms"]}, faults.get(path.name, set()))
+                for row in (row for one in reports for row in one["rows"]):
+                    self.assertLessEqual(row["attainable_share"] or 0, 1)
+
     def test_gpu_times_have_intervals(self):
         for name, _, steps_ms in self.runs():
             with self.subTest(name):

@@ -114,6 +114,13 @@ TEST_F(Invariants, R004WrongSourceType) {
   EXPECT_THAT(Check(), Contains(AllOf(Id("R004"), Causes("another source type"))));
 }
 
+TEST_F(Invariants, R004IsSilentWhereNotAllCountersWereRead) {
+  Launch(kTensorKernel, Phase::kForward, {{kTime, 1'000'000}, {kRead, 100'000'000}, {kFfma, 1'000'000}, {kTf32, 0}});
+  EXPECT_THAT(Check(), Contains(Id("R004")));
+  run_.kept.diagnostic.Add({.id = "too-few-steps", .text = "the program ended"});
+  EXPECT_THAT(Check(), Each(Not(Id("R004"))));
+}
+
 TEST_F(Invariants, R004IsSilentForCudaCoreKernels) {
   for (const char* name : {"ampere_sgemm_128x64_nn", "cutlass_simt_sgemm_128x64", "vectorized_elementwise_kernel",
                            "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nchw_simt"}) {
@@ -230,6 +237,20 @@ TEST_F(BackwardFlopOfLayers, R005ForwardThatLostItsLayer) {
   Add("", Phase::kOther, "aten::mm", 500);
   Add("layer", Phase::kBackward, "aten::mm", 2'000);
   EXPECT_THAT(Check(), Contains(Id("R005")));
+}
+
+// Profilers lose launches, and a recording that knows no layers has one sum of all.
+TEST_F(BackwardFlopOfLayers, R005RecordingsWithoutLayers) {
+  run_.key.source = SourceKind::kImported;
+  LaunchKey key{.layer = {"recording", ""}, .phase = Phase::kForward, .op = "aten::addmm"};
+  run_.launches[key].launches = 1;
+  run_.launches[key].metrics["rf.model_flop"].Add(1'000);
+  key.phase = Phase::kBackward;
+  run_.launches[key].launches = 1;
+  run_.launches[key].metrics["rf.model_flop"].Add(3'000);
+  EXPECT_THAT(Check(), Contains(Id("R005")));
+  run_.tier = kTierNamesOnly;
+  EXPECT_THAT(Check(), Each(Not(Id("R005"))));
 }
 
 // Two heads, each with a backward of its own through the trunk.
