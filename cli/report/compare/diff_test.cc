@@ -391,7 +391,7 @@ TEST(DiffEmitTest, EveryCsvLineHasAllColumns) {
 
 // A run of ten layers in `steps` sampled steps, each of one launch. `clock` (relative) differs from step to step,
 // launches by a thousandth. The first layer takes `factor` times as long.
-Profile Stepwise(uint64_t seed, double clock, double factor, uint64_t apart) {
+Profile Stepwise(uint64_t seed, double clock, double factor, uint64_t apart, uint64_t steps = 20) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   Profile profile;
@@ -403,7 +403,7 @@ Profile Stepwise(uint64_t seed, double clock, double factor, uint64_t apart) {
   run.key.training = true;
   run.processes = 1;
   run.steps.steps = 2000;
-  for (uint64_t step = seed % apart; step < apart * 20; step += apart) {
+  for (uint64_t step = seed % apart; step < apart * steps; step += apart) {
     run.sampled_steps[metric][step] = 1;
     const double factor_of_step = 1 + clock * normal(random);
     for (int layer = 0; layer < 10; ++layer) {
@@ -432,6 +432,22 @@ TEST(DiffTest, ALayersSmallChangeIsSeenBesideTheStepsClock) {
   }
   EXPECT_GE(found, kPairs - 4);  // some runs drift by chance
   EXPECT_LE(wrong, kPairs / 2);
+}
+
+// Steps of a real GPU are within 0.1 % of each other.
+TEST(DiffTest, TenTimedStepsResolveHalfAPercent) {
+  int found = 0, wrong = 0;
+  constexpr int kPairs = 40;
+  for (uint64_t seed = 1; seed <= kPairs; ++seed) {
+    const Diff diff =
+        MakeDiff(Stepwise(2 * seed, 0.0005, 1, 50, 10), Stepwise(2 * seed + 1, 0.0005, 1.005, 50, 10), OnA100, {});
+    for (const DiffRow& row : diff.pairs.at(0).rows) {
+      const bool real = row[Compared::kTime].verdict == Verdict::kReal;
+      (row.layer == "layer0" ? found : wrong) += real;
+    }
+  }
+  EXPECT_GE(found, kPairs * 3 / 4);  // some runs drift by chance
+  EXPECT_LE(wrong, kPairs / 10);
 }
 
 TEST(DiffTest, ALayerIsNoDifferentBecauseTheClockOfOneRunIs) {
