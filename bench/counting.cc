@@ -7,14 +7,20 @@
 //
 //   counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]
 //            [--noise white|step|PERIOD] [--exclusive 0|1] [--pace K] [--trace FOLDER]
+//            [--data-ms X] [--reads-loss 0|1] [--odd X] [--second-half X]
+//
+// The host waits for data before each step, reads the loss at its end, and the kernels of odd steps, or those of the
+// second half of the run, take X times as long.
 //
 // With --pace K a run takes K times as long as it says, so that the collector's thread has time on a machine with few
 // processors and much to do.
 // Returns 1 where FLOP are wrong or CUPTI was used as its documentation forbids.
 //
 // With --exclusive 1, as by default and on the recorded GPUs, sessions of samples and of ranges exclude each other.
-// With --trace the shipped recorder writes a trace into the folder, and truth.csv beside it has the bytes of a mean
-// step; bench/counting_coverage holds the intervals of a report against it.
+// With --trace the shipped recorder writes a trace into the folder, and beside it truth.csv has the bytes of a mean
+// step, steps.csv what each step took of the GPU and the host, and idle.csv before which layers the GPU was idle (the
+// last two of one stream); bench/counting_coverage and integration_tests/simulated_gpu/times_test.py hold reports
+// against it.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -35,9 +41,11 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/counted_program.h"
 #include "collector/cupti/hardware_source.h"
 #include "collector/settings.h"
 #include "collector/site.h"
+#include "collector/step_waits.h"
 #include "collector/testing/fake_recorder.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
@@ -46,163 +54,6 @@ namespace {
 
 constexpr uint64_t kFirstSteps = 300;  // what counting may cost is said of these, and what it does after them
 constexpr double kLongStep = 1.3;      // over the median
-constexpr size_t kVariants = 16;       // of a launch, which differ by noise
-// White noise is of each launch alone; that of a step is of all its launches; a period has one step that is longer.
-constexpr double kWhite = 0.01, kOfStep = 0.02, kLonger = 0.5;
-constexpr double kTimeNoise = 0.003;
-
-struct Options {
-  uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1, pace = 1;
-  double step_ms = 14.5, overhead = 1;
-  std::string noise = "white", trace;
-  uint64_t period() const { return strtoull(noise.c_str(), nullptr, 10); }  // 0: none
-};
-
-// Which counters count a precision on GH100, and the FLOP that one count stands for.
-struct Counter {
-  std::string_view precision;
-  const char* name;
-  double flop;
-};
-constexpr Counter kCounters[] = {
-    {"fp64", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 2},
-    {"fp32", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 2},
-    {"fp16", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", 4},
-    {"tf32_tc", "sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum", 1},
-    {"fp16_tc", "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum", 1},
-    {"bf16_tc", "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum", 1},
-    {"fp64_tc", "sm__ops_path_tensor_src_fp64.sum", 1},
-};
-
-// A launch of the program, again and again in each step.
-struct Launch {
-  std::string kernel;
-  Phase phase = Phase::kOther;
-  uint32_t layer = 0, row = 0;
-  uint32_t site_layer = 0, site_op = 0;  // by the recorder's numbers
-  std::array<unsigned, 3> grid{};
-  unsigned block = 0;
-  double ns = 0, bytes = 0, l2_bytes = 0;
-  std::array<uint64_t, kPrecisionCount> flop{};
-  std::array<std::vector<SimMetric>, kVariants> metrics;
-  std::array<SimKernel, kVariants> variants{};
-};
-
-std::vector<std::string> Split(const std::string& line) {
-  std::vector<std::string> fields(1);
-  for (char letter : line) letter == ',' ? void(fields.emplace_back()) : fields.back().push_back(letter);
-  return fields;
-}
-
-Phase PhaseOf(std::string_view name) {
-  return name == "forward"     ? Phase::kForward
-         : name == "backward"  ? Phase::kBackward
-         : name == "optimizer" ? Phase::kOptimizer
-                               : Phase::kOther;
-}
-
-// The recorded programs' steps, each launch by itself.
-std::map<std::string, std::vector<Launch>> ReadPrograms() {
-  std::map<std::string, std::vector<Launch>> programs;
-  std::map<std::string, std::string> kernels;
-  FILE* file = popen("gzip -dc " RECORDED_KERNELS, "r");
-  std::array<char, 4096> text{};
-  for (uint32_t row = 1; file != nullptr && fgets(text.data(), text.size(), file) != nullptr; ++row) {
-    std::string line = text.data();
-    while (!line.empty() && line.back() == '\n') line.pop_back();
-    const std::vector<std::string> fields = Split(line);
-    if (fields[0] == "kernel") {
-      kernels[fields[1]] = fields[2];
-      continue;
-    }
-    Launch launch;
-    launch.phase = PhaseOf(fields[1]);
-    launch.layer = static_cast<uint32_t>(std::stoul(fields[2]));
-    launch.kernel = kernels[fields[3]];
-    launch.row = launch.site_layer = row;
-    for (size_t i = 0; i < 3; ++i) launch.grid[i] = static_cast<unsigned>(std::stoul(fields[4 + i]));
-    launch.block = static_cast<unsigned>(std::stoul(fields[7]));
-    launch.ns = std::stod(fields[9]);
-    launch.bytes = std::stod(fields[10]);
-    launch.l2_bytes = std::stod(fields[11]);
-    for (size_t i = 12; i < fields.size(); ++i) {
-      const size_t equals = fields[i].find('=');
-      const auto at = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), fields[i].substr(0, equals));
-      if (at == kPrecisionNames.end()) continue;
-      // A multiple of what every count stands for.
-      launch.flop[static_cast<size_t>(at - kPrecisionNames.begin())] =
-          std::stoull(fields[i].substr(equals + 1)) / 4 * 4;
-    }
-    for (uint64_t i = std::stoull(fields[8]); i > 0; --i) programs[fields[0]].push_back(launch);
-  }
-  if (file != nullptr) pclose(file);
-  return programs;
-}
-
-uint64_t Mix(uint64_t x) {  // splitmix64
-  x = (x + 1) * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-double Noise(uint64_t seed, double spread) {  // near enough to a normal distribution: the sum of four uniform ones
-  double sum = 0;
-  for (uint64_t i = 0; i < 4; ++i) sum += static_cast<double>(Mix(seed * 4 + i) >> 11) * 0x1p-53;
-  return 1 + spread * (sum - 2) * std::sqrt(3.0);
-}
-
-// What a variant's bytes and time are multiplied by.
-double FactorOf(const Options& options, uint64_t launch, uint64_t variant) {
-  if (options.period() != 0) return variant == 0 ? 1 + kLonger : 1;
-  return options.noise == "step" ? Noise(variant, kOfStep) : Noise(launch * kVariants + variant, kWhite);
-}
-// Which variant a launch is.
-size_t VariantOf(const Options& options, uint64_t step, uint64_t launch) {
-  if (options.period() != 0) return (step + options.seed) % options.period();
-  const uint64_t of_step = Mix(options.seed ^ Mix(step));
-  return (options.noise == "step" ? of_step : Mix(of_step ^ launch)) % kVariants;
-}
-
-// The program that has the next number of launches, cut or repeated to it, and stretched to the duration.
-std::vector<Launch> MakeProgram(const Options& options, std::string* name) {
-  const auto programs = ReadPrograms();
-  const std::vector<Launch>* nearest = nullptr;
-  const auto distance = [&](size_t launches) { return std::abs(std::log(launches / double(options.launches))); };
-  for (const auto& [program, launches] : programs) {
-    if (nearest != nullptr && distance(nearest->size()) <= distance(launches.size())) continue;
-    nearest = &launches;
-    *name = program;
-  }
-  std::vector<Launch> chosen;
-  if (nearest == nullptr) return chosen;
-  double sum = 0;
-  for (uint64_t i = 0; i < options.launches; ++i) {
-    sum += chosen.emplace_back((*nearest)[i * nearest->size() / options.launches]).ns;
-  }
-  const double stretch = options.step_ms * 1e6 / sum;
-  for (uint64_t i = 0; i < chosen.size(); ++i) {
-    Launch& launch = chosen[i];
-    for (uint64_t k = 0; k < kVariants; ++k) {
-      const double factor = FactorOf(options, i, k);
-      const double bytes = launch.bytes * stretch * factor / 2;
-      std::vector<SimMetric>& metrics = launch.metrics[k];
-      metrics = {{"dram__bytes_read.sum", std::round(bytes)},
-                 {"dram__bytes_write.sum", std::round(bytes)},
-                 {"lts__t_bytes.sum", launch.l2_bytes * stretch}};
-      for (size_t p = 0; p < kPrecisionCount; ++p) {
-        for (const Counter& counter : kCounters) {
-          if (counter.precision != kPrecisionNames[p] || launch.flop[p] == 0) continue;
-          metrics.push_back({counter.name, static_cast<double>(launch.flop[p]) / counter.flop});
-        }
-      }
-      const double ns =
-          launch.ns * stretch * (options.noise == "white" ? Noise(i * kVariants + k, kTimeNoise) : factor);
-      launch.variants[k] = {launch.kernel.c_str(), static_cast<uint64_t>(ns), metrics.data(), metrics.size(),
-                            nullptr};
-    }
-  }
-  return chosen;
-}
 
 // Keeps how often each launch key was sampled, and since when; records are not kept.
 class Samples : public testing::FakeRecorder {
@@ -291,78 +142,154 @@ Function* Find(void* library, const char* name) {
   exit(2);
 }
 
+// What a step took of the GPU and the host, in ns.
+struct StepTruth {
+  uint64_t period = 0, busy = 0, host = 0, gpu_wait = 0, data_wait = 0;
+  uint64_t data_idle = 0;               // the GPU, while the host waits for data
+  bool counted = false;                 // sessions were opened or closed, or ranges counted
+  std::map<uint32_t, uint64_t> idle{};  // by layer: the GPU, before its launches
+};
+
 // What the run took: when each step had ended on the GPU, in ms.
 struct Run {
   std::vector<double> ends;
+  std::vector<StepTruth> truths;
   uint64_t known_at = 0;                  // step; 0: never
   std::map<const Launch*, double> bytes;  // of all steps
   std::string calls;                      // of the collector's, those that say what it did
   std::string violations;                 // of CUPTI's documentation
 };
 
-Run RunProgram(const Options& options, const std::vector<Launch>& program, Recorder& recorder, Samples* samples) {
-  setenv("SIM_REAL_CUPTI", SIM_REAL_CUPTI_FOLDER, 1);
-  void* driver = dlopen(SIM_FOLDER "/driver/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr || dlopen(SIM_FOLDER "/cupti13/libcupti.so.13", RTLD_NOW | RTLD_LOCAL) == nullptr) {
+// The program on the simulated GPU.
+class Program {
+ public:
+  Program(const Options& options, std::vector<Launch>* launches) : options_(options), launches_(*launches) {
+    for (const Launch& launch : launches_) {
+      functions_.emplace(launch.row, reinterpret_cast<CUfunction>(const_cast<SimKernel*>(launch.variants.data())));
+    }
+    Call<decltype(::cuInit)>("cuInit")(0);
+    Call<decltype(::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context_, 0);
+    Call<decltype(::cuCtxSetCurrent)>("cuCtxSetCurrent")(context_);
+    Call<decltype(::sim_set_chip)>("sim_set_chip")("GH100", 9, 0);
+    Call<decltype(::sim_set_exclusive)>("sim_set_exclusive")(options.exclusive != 0 ? 1 : 0);
+    Call<decltype(::sim_set_time)>("sim_set_time")(static_cast<int>(options.pace), 1);
+    g_now = now_;
+    g_spend = Call<decltype(::sim_spend)>("sim_spend");
+    if (options.data_ms > 0) WatchWaits(kDataWaits);
+  }
+
+  template <typename Function>
+  Function* Call(const char* name) const {
+    return Find<Function>(driver_, name);
+  }
+  // When all that was launched has ended, by the simulated clock.
+  uint64_t EndNs() const { return std::max(now_(), idle_at_(context_)); }
+  uint64_t now_ns() const { return now_(); }
+
+  void RunStep(uint64_t step, Source* source, Recorder* recorder, Run* run) {
+    StepTruth truth;
+    const uint64_t begin = now_(), waited = waited_(), end_before = idle_at_(context_), calls = CountingCalls();
+    WaitForData(&truth);
+    for (size_t i = 0; i < launches_.size(); ++i) LaunchOne(step, i, &truth, run);
+    truth.period = idle_at_(context_) - end_before;
+    if (options_.reads_loss != 0) {
+      const uint64_t before = now_();
+      synchronize_();
+      truth.gpu_wait += now_() - before;
+    }
+    truth.gpu_wait += waited_() - waited;
+    truth.host = now_() - begin;
+    source->OnStepEnd(step);
+    recorder->EndStep(1);
+    barrier_(context_, 0);
+    truth.counted = CountingCalls() != calls;
+    run->truths.push_back(std::move(truth));
+  }
+
+ private:
+  static void* Open() {
+    setenv("SIM_REAL_CUPTI", SIM_REAL_CUPTI_FOLDER, 1);
+    void* driver = dlopen(SIM_FOLDER "/driver/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (driver != nullptr && dlopen(SIM_FOLDER "/cupti13/libcupti.so.13", RTLD_NOW | RTLD_LOCAL) != nullptr)
+      return driver;
     fprintf(stderr, "counting: %s\n", dlerror());
     exit(2);
   }
-  auto* const launch_kernel = Find<decltype(::cuLaunchKernel)>(driver, "cuLaunchKernel");
-  auto* const launch_as = Find<decltype(::sim_launch_as)>(driver, "sim_launch_as");
-  std::map<uint32_t, CUfunction> functions;  // by the row of the table
-  for (const Launch& launch : program) {
-    functions.emplace(launch.row, reinterpret_cast<CUfunction>(const_cast<SimKernel*>(launch.variants.data())));
+  void WaitForData(StepTruth* truth) {
+    if (!(options_.data_ms > 0)) return;
+    const uint64_t begin = now_(), idle_at = idle_at_(context_);
+    BeginWait(kDataWaits);
+    g_spend(static_cast<uint64_t>(options_.data_ms * 1e6));
+    EndWait(kDataWaits);
+    const uint64_t end = now_();
+    truth->data_wait = end - begin;
+    truth->data_idle = end - std::min(end, std::max(begin, idle_at));
   }
-  auto* const now = Find<decltype(::sim_now)>(driver, "sim_now");
-  auto* const barrier = Find<decltype(::sim_barrier)>(driver, "sim_barrier");
-  auto* const spend = Find<decltype(::sim_spend)>(driver, "sim_spend");
-  auto* const idle_at = Find<decltype(::sim_idle_at)>(driver, "sim_idle_at");
-  CUcontext context = nullptr;
-  Find<decltype(::cuInit)>(driver, "cuInit")(0);
-  Find<decltype(::cuDevicePrimaryCtxRetain)>(driver, "cuDevicePrimaryCtxRetain")(&context, 0);
-  Find<decltype(::cuCtxSetCurrent)>(driver, "cuCtxSetCurrent")(context);
-  Find<decltype(::sim_set_chip)>(driver, "sim_set_chip")("GH100", 9, 0);
-  Find<decltype(::sim_set_exclusive)>(driver, "sim_set_exclusive")(options.exclusive != 0 ? 1 : 0);
-  Find<decltype(::sim_set_time)>(driver, "sim_set_time")(static_cast<int>(options.pace), 1);
-  g_now = now;
-  g_spend = spend;
+  void LaunchOne(uint64_t step, size_t i, StepTruth* truth, Run* run) {
+    Launch& launch = launches_[i];
+    // Streams wait for each other where the phase changes.
+    if (i > 0 && launch.phase != launches_[i - 1].phase) barrier_(context_, 0);
+    t_site = Site{launch.site_layer, launch.site_op, 0, launch.phase};
+    const SimKernel& kernel = KernelIn(step, VariantOf(options_, step, i), options_, &launch);
+    run->bytes[&launch] += kernel.metrics[0].value + kernel.metrics[1].value;
+    const uintptr_t stream = launch.phase == Phase::kBackward ? i % options_.streams : 0;
+    const uint64_t before = idle_at_(context_);
+    launch_as_(&kernel);
+    launch_(functions_[launch.row], launch.grid[0], launch.grid[1], launch.grid[2], launch.block, 1, 1, 0,
+            reinterpret_cast<CUstream>(16 * stream), nullptr, nullptr);
+    truth->busy += kernel.ns;
+    const uint64_t passed = idle_at_(context_) - before;
+    truth->idle[launch.layer] += passed - std::min(passed, kernel.ns);
+  }
+  uint64_t CountingCalls() const {
+    uint64_t sum = 0;
+    for (const char* name : {"cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable", "cuptiRangeProfilerStart",
+                             "cuptiRangeProfilerStop", "cuptiRangeProfilerPushRange"}) {
+      sum += calls_(name);
+    }
+    return sum;
+  }
+
+  const Options& options_;
+  std::vector<Launch>& launches_;
+  void* const driver_ = Open();
+  CUcontext context_ = nullptr;
+  std::map<uint32_t, CUfunction> functions_;  // by the row of the table
+  decltype(&::cuLaunchKernel) launch_ = Call<decltype(::cuLaunchKernel)>("cuLaunchKernel");
+  decltype(&::cuCtxSynchronize) synchronize_ = Call<decltype(::cuCtxSynchronize)>("cuCtxSynchronize");
+  decltype(&::sim_launch_as) launch_as_ = Call<decltype(::sim_launch_as)>("sim_launch_as");
+  decltype(&::sim_now) now_ = Call<decltype(::sim_now)>("sim_now");
+  decltype(&::sim_barrier) barrier_ = Call<decltype(::sim_barrier)>("sim_barrier");
+  decltype(&::sim_idle_at) idle_at_ = Call<decltype(::sim_idle_at)>("sim_idle_at");
+  decltype(&::sim_waited) waited_ = Call<decltype(::sim_waited)>("sim_waited");
+  decltype(&::sim_calls) calls_ = Call<decltype(::sim_calls)>("sim_calls");
+};
+
+Run RunProgram(const Options& options, std::vector<Launch>* launches, Recorder& recorder, Samples* samples) {
+  Program program(options, launches);
   auto* settings = new Settings;
   settings->overhead_percent = options.overhead;
   g_site_function.store(&ThreadSite);
   Source* source = MakeHardwareSource(*settings, recorder);
   Run run;
-  const uint64_t begin = now();
-  const auto mark = [&] { run.ends.push_back(static_cast<double>(std::max(now(), idle_at(context)) - begin) / 1e6); };
+  const uint64_t begin = program.now_ns();
+  const auto mark = [&] { run.ends.push_back(static_cast<double>(program.EndNs() - begin) / 1e6); };
   mark();
   for (uint64_t step = 0; step < options.steps; ++step) {
-    for (size_t i = 0; i < program.size(); ++i) {
-      const Launch& launch = program[i];
-      // Streams wait for each other where the phase changes.
-      if (i > 0 && launch.phase != program[i - 1].phase) barrier(context, 0);
-      t_site = Site{launch.site_layer, launch.site_op, 0, launch.phase};
-      const SimKernel& kernel = launch.variants[VariantOf(options, step, i)];
-      run.bytes[&launch] += kernel.metrics[0].value + kernel.metrics[1].value;
-      const uintptr_t stream = launch.phase == Phase::kBackward ? i % options.streams : 0;
-      launch_as(&kernel);
-      launch_kernel(functions[launch.row], launch.grid[0], launch.grid[1], launch.grid[2], launch.block, 1, 1, 0,
-                    reinterpret_cast<CUstream>(16 * stream), nullptr, nullptr);
-    }
-    source->OnStepEnd(step);
-    recorder.EndStep(1);
-    barrier(context, 0);
+    program.RunStep(step, source, &recorder, &run);
     mark();
     if (samples != nullptr && run.known_at == 0 && samples->Lacking().empty()) run.known_at = step + 1;
   }
-  auto* const calls = Find<decltype(::sim_calls)>(driver, "sim_calls");
+  auto* const calls = program.Call<decltype(::sim_calls)>("sim_calls");
   for (const char* name :
        {"cuptiPmSamplingEnable", "cuptiPmSamplingStart", "cuptiRangeProfilerEnable", "cuptiRangeProfilerStart",
         "cuptiRangeProfilerPushRange", "cuptiActivityFlushAll", "cuCtxSynchronize"}) {
     if (const uint64_t count = calls(name); count != 0)
       run.calls += std::string(" ") + name + " " + std::to_string(count);
   }
-  Find<decltype(::cuCtxSynchronize)>(driver, "cuCtxSynchronize")();
+  program.Call<decltype(::cuCtxSynchronize)>("cuCtxSynchronize")();
   source->Stop();
-  run.violations = Find<decltype(::sim_violations)>(driver, "sim_violations")();
+  run.violations = program.Call<decltype(::sim_violations)>("sim_violations")();
   return run;
 }
 
@@ -431,6 +358,21 @@ void WriteTruth(const Options& options, const Run& run) {
   if (file == nullptr) return;
   for (const auto& [row, bytes] : rows) fprintf(file, "row %u,%.0f\n", row, bytes);
   fclose(file);
+  file = fopen((options.trace + "/steps.csv").c_str(), "w");
+  FILE* const idle = fopen((options.trace + "/idle.csv").c_str(), "w");
+  if (file == nullptr || idle == nullptr) return;
+  fprintf(file, "step,period_ns,busy_ns,host_ns,gpu_wait_ns,data_wait_ns,data_idle_ns,counted\n");
+  fprintf(idle, "step,layer,idle_ns\n");
+  for (size_t i = 0; i < run.truths.size(); ++i) {
+    const StepTruth& step = run.truths[i];
+    fprintf(file, "%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d\n", i, step.period,
+            step.busy, step.host, step.gpu_wait, step.data_wait, step.data_idle, step.counted ? 1 : 0);
+    for (const auto& [layer, ns] : step.idle) {
+      if (ns > 0) fprintf(idle, "%zu,layer%u,%" PRIu64 "\n", i, layer, ns);
+    }
+  }
+  fclose(file);
+  fclose(idle);
 }
 
 // The shipped recorder, with a layer for each of the program's.
@@ -451,10 +393,15 @@ Recorder& TraceInto(const std::string& folder, std::vector<Launch>* program) {
 
 bool Parse(int argc, char** argv, Options* options) {
   const std::map<std::string_view, uint64_t*> numbers = {
-      {"--launches", &options->launches}, {"--steps", &options->steps},         {"--streams", &options->streams},
-      {"--seed", &options->seed},         {"--exclusive", &options->exclusive}, {"--pace", &options->pace}};
+      {"--launches", &options->launches},    {"--steps", &options->steps},
+      {"--streams", &options->streams},      {"--seed", &options->seed},
+      {"--exclusive", &options->exclusive},  {"--pace", &options->pace},
+      {"--reads-loss", &options->reads_loss}};
   const std::map<std::string_view, double*> shares = {{"--step-ms", &options->step_ms},
-                                                      {"--overhead", &options->overhead}};
+                                                      {"--overhead", &options->overhead},
+                                                      {"--data-ms", &options->data_ms},
+                                                      {"--odd", &options->odd},
+                                                      {"--second-half", &options->second_half}};
   const std::map<std::string_view, std::string*> words = {{"--noise", &options->noise}, {"--trace", &options->trace}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (const auto at = numbers.find(argv[i]); at != numbers.end()) {
@@ -479,7 +426,7 @@ int Main(int argc, char** argv) {
     fprintf(stderr,
             "usage: counting [--launches N] [--step-ms X] [--steps N] [--streams S] [--overhead P] [--seed S]\n"
             "                [--noise white|step|2...16] [--exclusive 0|1] [--pace K]\n"
-            "                [--trace FOLDER]\n");
+            "                [--trace FOLDER] [--data-ms X] [--reads-loss 0|1] [--odd X] [--second-half X]\n");
     return 2;
   }
   if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) {
@@ -495,7 +442,7 @@ int Main(int argc, char** argv) {
   }
   if (!options.trace.empty()) {
     Recorder& recorder = TraceInto(options.trace, &program);
-    const Run run = RunProgram(options, program, recorder, nullptr);
+    const Run run = RunProgram(options, &program, recorder, nullptr);
     recorder.Finish("exit");
     PrintCosts(options, name, run);
     WriteTruth(options, run);
@@ -503,7 +450,7 @@ int Main(int argc, char** argv) {
   }
   auto* const samples = new Samples;
   samples->Know(program);
-  const Run run = RunProgram(options, program, *samples, samples);
+  const Run run = RunProgram(options, &program, *samples, samples);
   PrintCosts(options, name, run);
   return PrintSamples(run, *samples) == 0 && run.violations.empty() ? 0 : 1;
 }

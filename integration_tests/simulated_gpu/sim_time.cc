@@ -43,6 +43,7 @@ std::atomic<int64_t> g_begin{0}, g_machine_begin{0};  // of real time, and the m
 std::atomic<int64_t> g_program{kVirtualStart};        // how far the threads that launch have come
 thread_local int64_t t_time = 0;                      // of this thread; in real time without its processor time
 thread_local bool t_launches = false;
+thread_local uint64_t t_waited = 0;  // for room in the queue
 
 // What this thread has computed.
 int64_t Computed() { return g_real != 0 ? Clock(CLOCK_THREAD_CPUTIME_ID) : 0; }
@@ -174,7 +175,9 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
   t_launches = true;
   const uint64_t begin_at = sim_now();
   CheckNothingHangs(launch.context, &launch.stream);
-  const uint64_t now = std::max({begin_at + (g_costs ? kLaunchNs : 0), RoomAt(launch.context), g_held_until.load()});
+  const uint64_t launched_at = begin_at + (g_costs ? kLaunchNs : 0), room_at = RoomAt(launch.context);
+  t_waited += room_at - std::min(room_at, launched_at);
+  const uint64_t now = std::max({launched_at, room_at, g_held_until.load()});
   const SimSlow slow = begin();
   const auto longer = [slow](const SimKernel& kernel) { return kernel.ns * slow.times + slow.ns; };
   std::vector<SimSpan> spans;
@@ -221,6 +224,8 @@ int sim_costs(void) { return g_costs ? 1 : 0; }
 uint64_t sim_now(void) { return static_cast<uint64_t>(Time()); }
 void sim_spend(uint64_t ns) { GoOnAt(Time() + static_cast<int64_t>(ns)); }
 void sim_wait_until(uint64_t then) { GoOnAt(std::max(Time(), static_cast<int64_t>(then))); }
+
+uint64_t sim_waited(void) { return t_waited; }
 
 void sim_hold_until(uint64_t then) {
   for (uint64_t until = g_held_until; until < then && !g_held_until.compare_exchange_weak(until, then);) {
