@@ -103,9 +103,9 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
     found.of_kinds = ordinary.size();
     found.rarer_kind = kinds->fewer;
   }
-  // The mean over neighbouring lags is as good as one lag of a longer run, and leaves nothing of a rhythm, such as that
-  // of every second or fourth step, which is no memory. Half the distance: what is left there is seen earlier, and what
-  // is gone there does no harm at the whole distance.
+  // The mean over neighbouring lags is as good as one lag of a longer run, and leaves nothing of a rhythm, such as
+  // that of every second or fourth step, which is no memory. Half the distance: what is left there is seen earlier,
+  // and what is gone there does no harm at the whole distance.
   constexpr uint64_t lags = 20;
   distance = std::max<uint64_t>(distance / 2, 8);
   double products = 0, pairs = 0;

@@ -147,7 +147,10 @@ TEST_F(SimulatedGpu, TheProgramsWaitsForTheGpuAreSeenAndOursAreNot) {
     EXPECT_EQ(step.busy_ns, 5 * 100'000u + 3 * 50'000u + 2 * 2'000u);
     EXPECT_EQ(step.launches, 10u);
   }
-  EXPECT_EQ(TakeWaits().gpu_ns, 0u);
+  EXPECT_EQ(WatchedWaits() & kLaunchWaits, uint32_t{kLaunchWaits});
+  (void)TakeWaits();  // on a machine with much to do some launches take longer than usual
+  source_->OnStepEnd(step_++);
+  EXPECT_EQ(TakeWaits().gpu_ns, 0u) << "what we do between two steps is no wait of the program's";
   ASSERT_EQ(driver_.cuStreamSynchronize_(nullptr), CUDA_SUCCESS);
   EXPECT_GT(TakeWaits().gpu_ns, 0u);
   EXPECT_EQ(TakeWaits().data_ns, 0u);
