@@ -128,8 +128,8 @@ struct NoTensorFlop {
       "A kernel whose name says tensor cores (hmma, s1688, tensorop and the like) was counted, and no tensor FLOP were.",
       "Only the counters of CUDA cores (smsp__sass_...) were asked for; the counter of another source type is missing "
       "(TF32, FP16 and BF16 have one each).",
-      "Kernels of estimates, which have no such names; kernels that were not counted at all; what stands around a "
-      "product: preparing, adding up parts, turning layouts.",
+      "Kernels of estimates, which have no such names; kernels that were not counted at all, and runs that ended before "
+      "all counters had been read once; what stands around a product: preparing, adding up parts, turning layouts.",
       "Add sm__ops_path_tensor_src_... to the metrics; docs/method/CASE_STUDIES.md shows what a roofline looks like "
       "without."};
 
@@ -160,7 +160,8 @@ struct OddBackward {
       "A first layer, which needs no gradient of its input; frozen layers; a teacher; validation, which is a run of "
       "its own; a generator under no_grad; recomputation, which has a phase of its own; a gradient penalty, whose "
       "second derivatives are known by their nodes; functions and losses outside of modules, with their backward; "
-      "several backwards of one forward (retain_graph), in which other derivatives ran several times, too.",
+      "several backwards of one forward (retain_graph), in which other derivatives ran several times, too; a recording "
+      "that knows no layers, of which its profiler may have lost launches.",
       "report --by layer shows the FLOP of each phase; backward without a layer: --by stack, and the attribution tier "
       "in the head of the report."};
 
