@@ -56,6 +56,16 @@ TEST(StepDurations, SeeTwoSpeedsThatChangeSeldom) {
   EXPECT_EQ(ExamineDurations(Steps(1, [](uint64_t) { return 1.0; }), 0, 100).of_kinds, 0u);
 }
 
+// Steps that are sampled some eight steps apart are of one kind in a loop of two, four or eight.
+TEST(StepDurations, ARhythmIsNoMemory) {
+  for (const uint64_t every : {2, 4, 5}) {
+    const auto longer = [every](uint64_t step) { return step % every == 0 ? 1.2 : 1.0; };
+    for (const uint64_t distance : {5, 9, 16, 100}) {
+      EXPECT_FALSE(ExamineDurations(Steps(1, longer), 0, distance).drifting) << every << " " << distance;
+    }
+  }
+}
+
 // A quiet host behind a full queue is early by 0.3 % where a window of times begins: that is no kind of step.
 TEST(StepDurations, KindsThatAreCloseAreOne) {
   const auto quiet = [](double shorter) {
