@@ -97,7 +97,8 @@ void Counting::Hold() {
 
 void Counting::OnStepEnd(uint64_t step, bool profiles) {
   const uint64_t used = ranges_.used.load(std::memory_order_relaxed);
-  const bool counted = used != std::exchange(ranges_.seen, used) || opening_.load();
+  const bool kept = kept_launches_.exchange(false);
+  const bool counted = used != std::exchange(ranges_.seen, used) || opening_.load() || kept;
   if (counted) recorder_.MarkArmed(std::max<uint32_t>(ranges_.group.load(), 1));
   pace_.EndStep(counted || state_.load() == Phase::kLogging);
   const uint64_t next = step + 1;

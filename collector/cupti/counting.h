@@ -181,6 +181,15 @@ class Counting {
     tap_.EndUnsafe();
     return true;
   }
+  // The same for calls for whose end launches wait: starting and ending a session of ranges. The step that runs is
+  // one that was counted, also where it ends after the call.
+  template <typename Call>
+  bool KeepingLaunches(const CountedContext& context, Call call) {
+    kept_launches_.store(true);
+    const bool called = Unsafely(context, call);
+    kept_launches_.store(true);
+    return called;
+  }
 
   const Settings& settings_;
   const Api& api_;
@@ -200,6 +209,8 @@ class Counting {
   Windows windows_;
   Ranges ranges_;
   std::atomic<bool> times_lost_{false}, paused_{false}, opening_{false};
+  // Launches may have waited for a call of ours in the step that runs.
+  std::atomic<bool> kept_launches_{false};
   std::atomic<bool> instrumented_{false};  // for good, since CUPTI has not ended a window: no range may be opened
   std::atomic<Phase> state_{Phase::kIdle};
   std::atomic<uint64_t> step_{0};  // that runs

@@ -327,12 +327,12 @@ void Counting::BeginBatch(Device* device) {
   RangeCounter& ranges = *device->ranges;
   if (ranges.idle()) {
     if (!ranges.session_open()) return;
-    Unsafely(*device->context, [&] { ranges.Close(); });
+    KeepingLaunches(*device->context, [&] { ranges.Close(); });
     return;
   }
   if (!opened_.backoff.Due(step_.load())) return;
   if (!turns_.IsRanges()) {
-    if (ranges.session_open()) Unsafely(*device->context, [&] { ranges.Close(); });
+    if (ranges.session_open()) KeepingLaunches(*device->context, [&] { ranges.Close(); });
     return;
   }
   const bool opens = ranges.opens();
@@ -344,7 +344,7 @@ void Counting::BeginBatch(Device* device) {
   }
   opening_.store(opens);
   int result = CUPTI_SUCCESS;
-  const bool called = Unsafely(*device->context, [&] {
+  const bool called = KeepingLaunches(*device->context, [&] {
     calls_.AssertHeld();
     if (opens) CloseSampling();
     result = ranges.Begin();
@@ -352,7 +352,7 @@ void Counting::BeginBatch(Device* device) {
   opening_.store(false);
   if (!called) return;
   if (result != CUPTI_SUCCESS) {
-    Unsafely(*device->context, [&] { ranges.Close(); });
+    KeepingLaunches(*device->context, [&] { ranges.Close(); });
     if (!Busy("starting to count", result)) {
       ReportResult(recorder_, "starting to count", result);
       ranges.Lose();
@@ -372,7 +372,7 @@ void Counting::FinishBatch(Device* device) {
   const bool waited = Waited(*device);
   const size_t used = ranges.used();
   int result = CUPTI_SUCCESS;
-  if (!Unsafely(*device->context, [&] { result = ranges.Finish(waited); })) return;
+  if (!KeepingLaunches(*device->context, [&] { result = ranges.Finish(waited); })) return;
   ranges_.count += used;
   // What the steps were longer by is known some steps later.
   const uint64_t longer = pace_.longer_ns();
@@ -381,7 +381,7 @@ void Counting::FinishBatch(Device* device) {
   ranges_.costed_ns = longer;
   if (result != CUPTI_SUCCESS) {
     ReportResult(recorder_, "reading the counters of ranges", result);
-    Unsafely(*device->context, [&] { ranges.Close(); });
+    KeepingLaunches(*device->context, [&] { ranges.Close(); });
     ranges.Lose();
   }
   if (ranges.TakeSparse()) {
