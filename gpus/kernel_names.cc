@@ -138,7 +138,8 @@ bool NamesTensorCores(std::string_view name) noexcept {
 }
 
 KernelRole RoleOfKernel(std::string_view name) {
-  if (HasAnyOfAnyCase(name, kHelpers)) return KernelRole::kHelps;
+  constexpr std::string_view kCopyOrMemorySet = "cuMem";  // of the driver
+  if (name.starts_with(kCopyOrMemorySet) || HasAnyOfAnyCase(name, kHelpers)) return KernelRole::kHelps;
   return HasAnyOfAnyCase(name, kProducts) || HasAnyOfAnyCase(name, kOtherProducts) ? KernelRole::kMultiplies
                                                                                    : KernelRole::kUnknown;
 }

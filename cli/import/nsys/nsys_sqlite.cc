@@ -247,7 +247,7 @@ class NsysImporter {
     };
     const auto main = std::ranges::max_element(kernels, {}, rank);
     const OperatorWork& work = ranges_.operators->WorkOf(op, OperandsOfKernel(main->name));
-    std::vector<WorkPart> parts = PartsOf(work, kernels);
+    std::vector<WorkPart> parts = PartsOf(work.Shape(), kernels);
     if (!reading->worked.insert(op).second) parts.assign(parts.size(), WorkPart(WorkRange{0, 0, 1}));
     for (size_t i = 0; i < launches->size(); ++i) {
       Launch& launch = (*launches)[i];

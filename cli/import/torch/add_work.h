@@ -13,38 +13,11 @@
 #include <vector>
 
 #include "cli/import/torch/work.h"
+#include "cli/model/call_parts.h"
 #include "cli/profile/profile.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
-
-struct WorkRange {
-  uint64_t first = 0, last = 1, of = 1;
-};
-// A launch's part of its operator's work. The parts of all kernels of a call add up to the work, to the last FLOP.
-class WorkPart {
- public:
-  WorkPart() = default;  // all of it
-  explicit WorkPart(WorkRange own, WorkRange group = {}, WorkRange executed = {})
-      : group_(group), own_(own), executed_(executed) {}
-  uint64_t Of(uint64_t value) const;
-  // The same of what a kernel executes, where it needs fewer multiplications than the definition has.
-  uint64_t OfExecuted(uint64_t value) const;
-
- private:
-  WorkRange group_, own_, executed_;  // what the kernels of one gradient have; and of that what this one has
-};
-
-// A kernel that ran for a call of an operator.
-struct KernelOfCall {
-  std::string_view name;
-  uint64_t ns = 0;
-};
-
-// Which part of the call's work each of its kernels has: those that multiply, where the operator does, by how long
-// they took; what brings operands into another layout or adds parts up has none. Two gradients of a convolution have
-// as many FLOP each.
-std::vector<WorkPart> PartsOf(const OperatorWork& work, std::span<const KernelOfCall> kernels);
 
 // What is known of the GPU that a recording is of.
 struct WorkedGpu {

@@ -236,7 +236,7 @@ TEST(AddWorkTest, PartsAddUpWhateverTheTimesAre) {
       kernels.push_back({i % 3 == 2 ? "splitKreduce_kernel" : i % 2 == 0 ? "sgemm_128" : "x", ns});
     }
     uint64_t flop = 0, bytes = 0;
-    for (const WorkPart& part : PartsOf(work, kernels)) {
+    for (const WorkPart& part : PartsOf(work.Shape(), kernels)) {
       flop += part.Of(work.flop.matrix);
       bytes += part.Of(work.bytes);
     }

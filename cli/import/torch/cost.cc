@@ -48,7 +48,7 @@ class WindowCosts {
         const uint32_t activity = of_operators[i].second;
         kernels.push_back({KernelName(activity), static_cast<uint64_t>(window_.activities[activity].duration)});
       }
-      const std::vector<WorkPart> parts = PartsOf(works_.Of(op), kernels);
+      const std::vector<WorkPart> parts = PartsOf(works_.Of(op).Shape(), kernels);
       for (size_t i = first; i < end; ++i) parts_[of_operators[i].second] = parts[i - first];
     }
   }

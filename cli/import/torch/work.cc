@@ -69,15 +69,15 @@ void AddConvolution(const estimate::OpRule& rule, const OpCall& call, OperatorWo
     const bool there = index < arguments.size() && arguments[index].kind == Argument::Kind::kTensor;
     return there ? &call.tensors[arguments[index].first] : nullptr;
   };
-  for (size_t i = 0; backward && i < 2; ++i) work->gradients += tensor(call.outputs, i) != nullptr ? 1 : 0;
+  for (size_t i = 0; backward && i < 2; ++i) work->shape.gradients += tensor(call.outputs, i) != nullptr ? 1 : 0;
   const TensorView* result = backward ? tensor(call.inputs, 0) : tensor(call.outputs, 0);
   const TensorView* filter = tensor(call.inputs, backward ? 2 : 1);
   constexpr uint8_t kPlanes = 4;  // dimensions: images, channels, height, width
   if (result == nullptr || filter == nullptr || result->rank != kPlanes || filter->rank != kPlanes) return;
-  work->plane_h = result->shape[2];
-  work->plane_w = result->shape[3];
-  work->filter_h = filter->shape[2];
-  work->filter_w = filter->shape[3];
+  work->shape.plane_h = result->shape[2];
+  work->shape.plane_w = result->shape[3];
+  work->shape.filter_h = filter->shape[2];
+  work->shape.filter_w = filter->shape[3];
 }
 
 // The type that most tensors have: a list of tensors has none in a recording.

@@ -14,6 +14,7 @@
 #include "cli/import/torch/call_tree.h"
 #include "cli/import/torch/operands.h"
 #include "cli/import/torch/recording.h"
+#include "cli/model/call_parts.h"
 #include "operators/flop.h"
 
 namespace rfinject::cli {
@@ -27,9 +28,12 @@ struct OperatorWork {
   DType type = DType::kOther;
   uint64_t bytes = 0;  // compulsory
   bool given = false;  // FLOP and bytes are what the file says, and not of a rule
-  // Of a convolution over planes: the results' plane and the filter; 0: another operator.
-  int64_t plane_h = 0, plane_w = 0, filter_h = 0, filter_w = 0;
-  int gradients = 0;  // that its backward computes, of its input and of its weight
+  CallShape shape;     // but for `multiplies`, which FLOP say
+  CallShape Shape() const {
+    CallShape whole = shape;
+    whole.multiplies = flop.matrix > 0;
+    return whole;
+  }
 };
 
 // Answers for one operator after the other. Each distinct operator is looked at once.
