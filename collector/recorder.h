@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "collector/native_stack.h"
 #include "collector/run_facts.h"
@@ -90,6 +91,19 @@ struct GraphMember {
 using LayerDefinition = trace::Layer;
 using ModelDefinition = trace::Model;
 
+// What calls of an operator compute, with the launches of one call in place of their keys, as many as
+// `work.launches`.
+struct OperatorWork {
+  trace::OperatorWork work;
+  std::vector<LaunchIdentity> launched;
+};
+
+// A step as the GPU saw it, with the launches that ran in it, as many as `timeline.start_ns`, in place of their keys.
+struct Timeline {
+  trace::StepTimeline timeline;
+  std::vector<LaunchIdentity> launched;
+};
+
 using Severity = trace::Severity;
 
 struct MemoryPeak;  // memory_peak.h
@@ -147,6 +161,12 @@ class Recorder {
   // one stands.
   virtual uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept = 0;
   virtual void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept = 0;
+
+  // --- Operators; a cold call. Tells what launches compute, which may have been recorded or not. The calls of what
+  // was told before are added up.
+  virtual void NoteOperatorWork(OperatorWork /*work*/) noexcept {}
+  // Takes the place of the timeline that was noted last for the device. A cold call.
+  virtual void NoteTimeline(Timeline /*timeline*/) noexcept {}
 
   // --- Native stacks; cold calls. NoteStack gives the stack of the launches that are recorded under `identity`; the
   // first one stands.

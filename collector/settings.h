@@ -27,7 +27,8 @@ struct Settings {
   std::string metrics;          // RFINJECT_METRICS: extra hardware metrics, comma separated
   std::string tier;             // RFINJECT_TIER: force a lower tier (A…F), for tests and for trouble
   std::string mode;             // RFINJECT_MODE: auto|range|user|legacy|pm|times|none, the hardware source to use
-  bool disabled = false;        // RFINJECT_DISABLE=1: do nothing at all
+  std::string operators;  // RFINJECT_OPERATORS: auto|all|none, the steps of a measured run whose operators are seen
+  bool disabled = false;  // RFINJECT_DISABLE=1: do nothing at all
   // RFINJECT_LATEST=1: the output folder is this run's alone, and the link `latest` beside it is to name it.
   bool link_latest = false;
   // RFINJECT_LAUNCHED: the process that `rfinject` became, which ends with a line about what it has measured; 0:

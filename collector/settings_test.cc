@@ -45,8 +45,8 @@ TEST(Settings, EverythingIsRead) {
   const Result r = Parse({"RFINJECT_OUTPUT=/o/%p.rfx", "RFINJECT_ESTIMATE=V100-SXM2-16GB", "RFINJECT_SKIP=2",
                           "RFINJECT_STEPS=18446744073709551615", "RFINJECT_KILL=1", "RFINJECT_OVERHEAD=2.25",
                           "RFINJECT_LOG=verbose", "RFINJECT_METRICS=a,b", "RFINJECT_TIER=D", "RFINJECT_MODE=range",
-                          "RFINJECT_DISABLE=1", "RFINJECT_LATEST=1", "RFINJECT_JOB=a.1", "RFINJECT_RANKS=0,12",
-                          "RFINJECT_LAUNCHED=77", "RFINJECT_LIBRARY=/lib/librfinject.so"});
+                          "RFINJECT_OPERATORS=all", "RFINJECT_DISABLE=1", "RFINJECT_LATEST=1", "RFINJECT_JOB=a.1",
+                          "RFINJECT_RANKS=0,12", "RFINJECT_LAUNCHED=77", "RFINJECT_LIBRARY=/lib/librfinject.so"});
   EXPECT_EQ(r.errors, "");
   EXPECT_EQ(r.settings.output, "/o/%p.rfx");
   EXPECT_EQ(r.settings.estimate, "V100-SXM2-16GB");
@@ -57,6 +57,7 @@ TEST(Settings, EverythingIsRead) {
   EXPECT_EQ(r.settings.verbosity, 1);
   EXPECT_EQ(r.settings.metrics, "a,b");
   EXPECT_EQ(r.settings.tier, "D");
+  EXPECT_EQ(r.settings.operators, "all");
   EXPECT_EQ(r.settings.mode, "range");
   EXPECT_TRUE(r.settings.disabled);
   EXPECT_TRUE(r.settings.link_latest);
@@ -80,6 +81,7 @@ TEST(Settings, BadValuesKeepTheDefaultAndAreNamed) {
                           "RFINJECT_TIER=G",
                           "RFINJECT_TIER=AB",
                           "RFINJECT_MODE=fast",
+                          "RFINJECT_OPERATORS=some",
                           "RFINJECT_DISABLE=2",
                           "RFINJECT_STEP=3",
                           "RFINJECT_RANKS=0,",

@@ -20,9 +20,18 @@ class Source {
  public:
   virtual ~Source() = default;
 
-  // Whether OnOp should be called. The injector then observes every ATen operator with its operands, which costs
-  // the host about a microsecond an operator.
+  // Whether OnOp should ever be called. The injector then finds out how to observe ATen operators with their
+  // operands.
   virtual bool wants_ops() const noexcept { return false; }
+  // Whether it should be called in the step that begins. Operators that are observed cost the host about a
+  // microsecond each, all others nothing. Asked at first, and whenever a step has ended.
+  virtual bool wants_ops_now() const noexcept { return wants_ops(); }
+  // How many kernels the calling thread has launched or captured, kept there as long as the thread lives; not all of
+  // them need be counted while no operators are wanted.
+  virtual const uint64_t* LaunchesOfThread() const noexcept {
+    static constinit uint64_t none = 0;
+    return &none;
+  }
   // Whether OnOp should also be called outside of the window of --skip and --steps at this moment: what is captured
   // into a CUDA graph now may be launched in the window. Outside of the window it is asked before each operator that
   // runs inside no other.

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "collector/sync.h"
-#include "injector/thread_block.h"
+#include "collector/thread_block.h"
 
 namespace rfinject {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "collector/recorder.h"
 #include "collector/sync.h"
+#include "collector/thread_block.h"
 #include "injector/layer_stack.h"
-#include "injector/thread_block.h"
 #include "injector/torch/autograd.h"
 
 namespace rfinject {

@@ -75,7 +75,10 @@ struct OpCall {
   bool on_host = false;           // all of its tensors lie in the host's memory
   bool crosses_devices = false;   // some of them lie in the host's, some in a GPU's
   bool children_counted = false;  // an operator that ran inside this one was turned into an estimated kernel
-  bool launched = false;          // it launched kernels itself, beside what ran inside; known on a virtual GPU only
+  // Where launches are seen (Source::LaunchesOfThread): it launched kernels itself, beside what ran inside, and how
+  // many its thread had launched when it began.
+  bool launched = false;
+  uint64_t first_launch = 0;
 };
 
 // How the observer treats an operator before it runs: asked once per name, then remembered.

@@ -113,6 +113,12 @@ void CutNames(Cutter* cutter, Run* run) {
   }
   run->memory_peak.parts = std::move(parts);
   cutter->Cut(&run->memory_peak.refused_in.layer);
+  for (auto& [device, timeline] : run->timelines) {
+    for (LaunchKey& key : timeline.launched) {
+      cutter->Cut(&key.layer);
+      for (std::string* text : {&key.op, &key.kernel, &key.signature, &key.node}) cutter->Cut(text);
+    }
+  }
   const auto cut_list = [&](auto* list) {
     for (auto record : std::exchange(*list, {})) {
       trace::ForEachText(&record, cut);

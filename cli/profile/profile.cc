@@ -153,6 +153,10 @@ void Run::Merge(Run other) {
   for (const auto& [rank, times] : other.step_times) step_times[rank].Merge(times);
   // Ordered by bytes first, refused and allocated: the highest stands.
   memory_peak = std::max(memory_peak, other.memory_peak);
+  for (auto& [device, timeline] : other.timelines) {
+    StepTimelineInfo& known = timelines[device];
+    if (known < timeline) known = std::move(timeline);
+  }
   for (auto& [metric, steps] : other.sampled_steps) {
     std::map<uint64_t, uint64_t>& known = sampled_steps[metric];
     for (const auto& [step, processes] : steps) SaturatingAdd(&known[step], processes);

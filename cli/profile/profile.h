@@ -182,6 +182,16 @@ struct MemoryPeakInfo : trace::MemoryPeak {  // without its run, and with places
   friend bool operator==(const MemoryPeakInfo&, const MemoryPeakInfo&) = default;
 };
 
+// A step as the GPU saw it (StepTimeline of the schema): its `key` are places in `launched`.
+struct StepTimelineInfo : trace::StepTimeline {
+  std::vector<LaunchKey> launched;  // each once
+  friend auto operator<=>(const StepTimelineInfo& a, const StepTimelineInfo& b) {
+    return std::tie(a.windows, static_cast<const trace::StepTimeline&>(a), a.launched) <=>
+           std::tie(b.windows, static_cast<const trace::StepTimeline&>(b), b.launched);
+  }
+  friend bool operator==(const StepTimelineInfo&, const StepTimelineInfo&) = default;
+};
+
 struct Run {
   RunKey key;
   std::vector<DeviceInfo> devices;        // at most kMaxDevicesKept, ascending, no two alike
@@ -203,6 +213,8 @@ struct Run {
   // When the steps of an import ran, at most kMostStepSpans, which `steps` has in its sums. None of several
   // processes.
   std::vector<StepSpan> step_spans;
+  // By device: that of the process with most windows of samples.
+  std::map<uint32_t, StepTimelineInfo> timelines;
   std::set<std::string> collector_versions;  // at most kMaxCollectorVersionsKept, the smallest
   KeptOfRun kept;
   uint64_t unfinished = 0;  // processes whose trace has no End record

@@ -27,6 +27,60 @@ void Put(const Struct& message, Writer writer) {
   Write(message, &writer);
 }
 
+// The keys of a run's launches have consecutive ids from `first_key` on, in the order of the map.
+
+// A kernel whose key the run has no launches of has none, which says that it is not known.
+std::vector<trace::StepTimeline> TimelinesOf(const Run& run, uint32_t first_key) {
+  std::vector<trace::StepTimeline> timelines;
+  if (run.timelines.empty()) return timelines;
+  std::map<LaunchKey, uint32_t> ids;
+  for (const auto& [launch, stats] : run.launches) ids.emplace(launch, first_key + ids.size());
+  for (const auto& [device, info] : run.timelines) {
+    trace::StepTimeline& timeline = timelines.emplace_back(info);
+    for (uint32_t& key : timeline.key) {
+      const auto id = ids.find(info.launched[key]);
+      key = id != ids.end() ? id->second : 0;
+    }
+  }
+  return timelines;
+}
+
+// Calls add(trace::SampledStep) for each step that is known of the metric called `name`, whose id is `metric`.
+template <typename Add>
+void ForEachSampledStep(const Run& run, const std::string& name, uint32_t metric, uint32_t first_key,
+                        const Add& add) {
+  // How far the series of one key has been written.
+  struct Cursor {
+    uint32_t key;
+    const std::vector<StepSum>* sums;
+    size_t next;
+  };
+  std::vector<Cursor> cursors;
+  uint32_t key = first_key;
+  for (const auto& [launch, stats] : run.launches) {
+    const auto sums = stats.step_sums.find(name);
+    if (sums != stats.step_sums.end()) cursors.push_back({key, &sums->second, 0});
+    ++key;
+  }
+  std::vector<uint32_t> last_keys;
+  for (const auto& [step, processes] : run.sampled_steps.at(name)) {
+    trace::SampledStep sampled{
+        .step = step, .metric = metric, .processes = processes, .key = {}, .change = {}, .sum = {}};
+    std::vector<uint32_t> keys;
+    for (Cursor& at : cursors) {
+      if (at.next >= at.sums->size() || (*at.sums)[at.next].step != step) continue;
+      keys.push_back(at.key);
+      sampled.sum.push_back((*at.sums)[at.next++].sum);
+    }
+    if (!keys.empty() && keys != last_keys) {
+      uint32_t before = 0;
+      for (const uint32_t id : keys) sampled.key.push_back(id - std::exchange(before, id));
+      last_keys = std::move(keys);
+    }
+    add(sampled);
+  }
+}
+
 class ProfileWriter {
  public:
   explicit ProfileWriter(const ByteSink& sink) : sink_(sink) { frame_.Clear(wire::kFrameHeaderSize); }
@@ -113,7 +167,12 @@ class ProfileWriter {
     const uint32_t first_key = next_key_;
     WriteLaunches(run, id);
     WriteMemory(run, id);
-    WriteSampledSteps(run, id, first_key);
+    for (const trace::StepTimeline& timeline : TimelinesOf(run, first_key)) Add(timeline, id);
+    for (const auto& [name, steps] : run.sampled_steps) {
+      const auto metric = metrics_.find(name);
+      if (metric == metrics_.end()) continue;
+      ForEachSampledStep(run, name, metric->second, first_key, [&](const auto& step) { Add(step, id); });
+    }
     WriteSums(run, id);
     WriteKept(run, id);
   }
@@ -278,44 +337,6 @@ class ProfileWriter {
     peak.refused_layer = LayerId(run.memory_peak.refused_in.layer);
     peak.refused_phase = run.memory_peak.refused_in.phase;
     Add(peak, run_id);
-  }
-
-  // The keys of the run's launches have consecutive ids from `first_key` on, in the order of the map.
-  void WriteSampledSteps(const Run& run, uint32_t run_id, uint32_t first_key) {
-    for (const auto& [name, steps] : run.sampled_steps) {
-      const auto metric = metrics_.find(name);
-      if (metric == metrics_.end()) continue;
-      // How far the series of one key has been written.
-      struct Cursor {
-        uint32_t key;
-        const std::vector<StepSum>* sums;
-        size_t next;
-      };
-      std::vector<Cursor> cursors;
-      uint32_t key = first_key;
-      for (const auto& [launch, stats] : run.launches) {
-        const auto sums = stats.step_sums.find(name);
-        if (sums != stats.step_sums.end()) cursors.push_back({key, &sums->second, 0});
-        ++key;
-      }
-      std::vector<uint32_t> last_keys;
-      for (const auto& [step, processes] : steps) {
-        trace::SampledStep sampled{
-            .step = step, .metric = metric->second, .processes = processes, .key = {}, .change = {}, .sum = {}};
-        std::vector<uint32_t> keys;
-        for (Cursor& at : cursors) {
-          if (at.next >= at.sums->size() || (*at.sums)[at.next].step != step) continue;
-          keys.push_back(at.key);
-          sampled.sum.push_back((*at.sums)[at.next++].sum);
-        }
-        if (!keys.empty() && keys != last_keys) {
-          uint32_t before = 0;
-          for (const uint32_t id : keys) sampled.key.push_back(id - std::exchange(before, id));
-          last_keys = std::move(keys);
-        }
-        Add(sampled, run_id);
-      }
-    }
   }
 
   void WriteSums(const Run& run, uint32_t run_id) {

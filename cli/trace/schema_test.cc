@@ -57,7 +57,8 @@ void AddDefinitions(uint32_t run_id, v1::Chunk& chunk) {
   for (uint32_t id = 1; id <= 4; ++id) {
     v1::Name& name = *chunk.add_name();
     name.set_id(id);
-    name.set_text("name " + std::to_string(id));
+    // The first one is a kernel of a convolution's gradient.
+    name.set_text((id == 1 ? "wgrad " : "name ") + std::to_string(id));
   }
   for (uint32_t id = 1; id <= 2; ++id) {
     v1::Model& model = *chunk.add_model();
@@ -134,6 +135,18 @@ void AddStatistics(bool merged, uint32_t run_id, v1::Chunk& chunk) {
     sampled.set_processes(2);
     if (number == 7) sampled.add_key(2);
     merged ? sampled.add_sum(5) : sampled.add_change(6);
+  }
+  // Two operators of the same launches, so that how often each was called matters.
+  for (uint32_t op = 3; op <= 4; ++op) {
+    v1::OperatorWork& work = *chunk.add_operator_work();
+    work.set_run(run_id);
+    work.set_op(op);
+    work.set_model_flop(1000 * op);
+    work.set_calls(1);
+    for (uint32_t id = 1; id <= 2; ++id) {
+      work.add_key(id);
+      work.add_launches(1);
+    }
   }
   v1::StepLaunches& launches = *chunk.add_step_launches();
   launches.set_run(run_id);

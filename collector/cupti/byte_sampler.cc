@@ -61,6 +61,10 @@ double BusyShare(const std::vector<TimedKernel>& kernels) {
   return static_cast<double>(busy) / static_cast<double>(std::max<uint64_t>(1, until - kernels.front().start_ns));
 }
 
+size_t PlaceOf(const std::vector<std::string>& names, std::string_view name) {
+  return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+}
+
 uint64_t Rounded(double value) { return value > 0 ? static_cast<uint64_t>(std::llround(std::min(value, 9e18))) : 0; }
 
 }  // namespace
@@ -73,9 +77,10 @@ ByteSampler::ByteSampler(std::unique_ptr<PmSampler> sampler, uint32_t device, do
       keys_(keys),
       recorder_(recorder),
       samples_(recorder, keys),
-      solver_(sampler_->metrics().size()) {
+      solver_(sampler_->metrics().size()),
+      tensor_metric_(PlaceOf(sampler_->metrics(), kTensorCyclesMetric)),
+      timeline_(device, tensor_metric_, keys) {
   const std::vector<std::string>& names = sampler_->metrics();
-  tensor_metric_ = static_cast<size_t>(std::find(names.begin(), names.end(), kTensorCyclesMetric) - names.begin());
   for (size_t i = kDramMetrics; i < names.size(); ++i) {
     metrics_.push_back(recorder_.DefineMetric(names[i], i == tensor_metric_ ? "cycle" : "byte", 1));
   }
@@ -165,6 +170,8 @@ void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
   window.kernel_bytes = Rounded(bytes * joined.share_in_kernels);
   AddLaunches(join, joined, kernels, launch_of, &window);
   NoteTensor(timed, static_cast<double>(clock_offset_ns_) + joined.offset_ns, kernels, joined);
+  timeline_.Add(join, timed, static_cast<double>(clock_offset_ns_) + joined.offset_ns);
+  timeline_.Tell(recorder_);
   solver_.Add(joined, kernels);
   recorder_.Keep(window);
   ++used_windows_;

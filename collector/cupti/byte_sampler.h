@@ -19,6 +19,7 @@
 #include "collector/cupti/overlap_solver.h"
 #include "collector/cupti/pm_sampler.h"
 #include "collector/cupti/sample_join.h"
+#include "collector/cupti/step_timeline.h"
 #include "collector/cupti/time_join.h"
 #include "collector/recorder.h"
 
@@ -69,6 +70,7 @@ class ByteSampler {
   uint32_t windows_of_solver_ = 0;
   uint32_t used_windows_ = 0;
   size_t tensor_metric_;  // of the sampler's; their number where it has none
+  StepTimeline timeline_;
   std::unordered_set<uint32_t> no_tensor_;
   std::unordered_map<uint32_t, uint32_t> own_;  // by key: launches that had bytes of their own
   SampleWindow window_;

@@ -17,13 +17,16 @@
 #include <string>
 #include <utility>
 
+#include "collector/cupti/allocator_memory.h"
 #include "collector/cupti/api.h"
 #include "collector/cupti/call_clock.h"
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/contexts.h"
 #include "collector/cupti/counting.h"
+#include "collector/cupti/device_facts.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_tap.h"
+#include "collector/cupti/operator_calls.h"
 #include "collector/program_profiler.h"
 #include "collector/step_end.h"
 #include "collector/step_waits.h"
@@ -34,8 +37,19 @@ namespace {
 
 class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
  public:
-  HardwareSource(const Settings& settings, Recorder& recorder) : settings_(settings), recorder_(recorder) {}
+  HardwareSource(const Settings& settings, Recorder& recorder) : settings_(settings), recorder_(recorder) {
+    memory_.Listen();
+  }
 
+  bool wants_ops() const noexcept override { return settings_.operators != "none"; }
+  bool wants_ops_now() const noexcept override { return operators_.observing(); }
+  const uint64_t* LaunchesOfThread() const noexcept override { return cupti::OperatorCalls::LaunchesOfThread(); }
+  bool OnOp(const OpCall& call, const Site& site) noexcept override {
+    return operators_.OnOp(call, site.phase == Phase::kRecompute);
+  }
+  bool wants_compiled_code() const noexcept override { return true; }
+  uint32_t DefineCompiledWork(const CompiledWork& work) noexcept override { return operators_.DefineCompiled(work); }
+  void OnPolicy(const PolicyFacts& policy) noexcept override { operators_.OnPolicy(policy); }
   void OnFirstCall() noexcept override RFINJECT_EXCLUDES(boundary_);
   bool HasStepped() noexcept override;
   void OnStepEnd(uint64_t step) noexcept override RFINJECT_EXCLUDES(boundary_);
@@ -73,7 +87,9 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   std::atomic<State> state_{State::kWaiting};
   cupti::LaunchKeys keys_;
   cupti::Contexts contexts_{api_};
-  cupti::LaunchTap tap_{api_, contexts_, keys_, recorder_, *this};
+  cupti::OperatorCalls operators_{keys_, recorder_, settings_.operators};
+  cupti::AllocatorMemory memory_{recorder_};
+  cupti::LaunchTap tap_{api_, contexts_, keys_, operators_, recorder_, *this};
   cupti::Counting counting_{settings_, api_, contexts_, tap_, keys_, recorder_};
   std::atomic<bool> context_gone_{false};
   std::atomic<bool> step_captured_{false};  // the diagnostic about it has been written
@@ -133,6 +149,8 @@ void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {
   }
   ReportGraphs();
   counting_.OnStepEnd(step, ProgramProfiles());
+  operators_.OnStepEnd(step);
+  memory_.OnStepEnd(step);
 } catch (...) {
   // The only exception that can be thrown here is that memory ran out.
   recorder_.CountDrop("hardware source: out of memory");
@@ -148,6 +166,7 @@ void HardwareSource::Start(uint64_t step) {
   // The launches of this step were not seen, so a report that also divided by it would print too little.
   recorder_.LeaveStepOut();
   counting_.Begin(step);
+  operators_.OnStepEnd(step);
 }
 
 // Finds the driver, the context and CUPTI. False when one is missing; a CUPTI that cannot be loaded is reported,
@@ -192,6 +211,8 @@ bool HardwareSource::Watch() {
   watching_ = true;
   CUdevice device = 0;
   if (api_.cuCtxGetDevice == nullptr || api_.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
+  operators_.SetDevice(cupti::DeviceAttribute(api_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+                       cupti::DeviceAttribute(api_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
   if (!contexts_.AddFirst(context_, static_cast<uint32_t>(device)) || !tap_.Subscribe()) {
     TurnOff();
     return false;
@@ -235,6 +256,8 @@ void HardwareSource::ReportGraphs() {
 void HardwareSource::TurnOff() noexcept {
   state_.store(State::kOff, std::memory_order_release);
   tap_.Close();
+  operators_.Stop();
+  cupti::AllocatorMemory::Stop();
   counting_.Stop();
 }
 
@@ -250,6 +273,7 @@ void HardwareSource::Stop() noexcept { TurnOff(); }
 
 void HardwareSource::OnForkedChild() noexcept {
   state_.store(State::kOff, std::memory_order_release);
+  cupti::AllocatorMemory::Stop();
   boundary_.ResetInForkedChild();
   counting_.OnForkedChild();
 }

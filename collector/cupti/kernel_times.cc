@@ -38,6 +38,7 @@ Prefix ReadPrefix(const CUpti_Activity* record, KernelTimes::Record* found) {
   found->start_ns = prefix.start;
   found->node_id = prefix.graph_node_id;
   found->device = prefix.device_id;
+  found->stream = prefix.stream_id;
   return prefix;
 }
 

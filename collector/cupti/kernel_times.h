@@ -30,7 +30,7 @@ class KernelTimes {
     // Of what a graph has launched: the number of its node, where CUPTI gives one, and what it ran.
     uint64_t node_id = 0;
     bool transfer = false;
-    uint32_t device = 0;
+    uint32_t device = 0, stream = 0;
     uint32_t kernel = 0;  // the recorder's id of its name; 0: a name that was never launched or captured
     std::array<uint32_t, 3> grid{}, block{};
   };

@@ -71,22 +71,75 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
   Entry* cache = ThreadCache();
   if (cache == nullptr) return kNoKey;
   const uint64_t hash = HashOf(call);
+  const uint32_t epoch = epoch_.load(std::memory_order_acquire);
   // A call may be in one of two neighbouring slots, which are fetched together.
   Entry* slot = nullptr;
   for (size_t probe = 0; probe < 2; ++probe) {
     Entry& entry = cache[(hash + probe) & (kCacheSize - 1)];
-    if (entry.hash == hash && entry.epoch == epoch_ && Same(entry.call, call)) {
+    if (entry.hash == hash && entry.epoch == epoch && Same(entry.call, call)) {
+      if (entry.pieces != nullptr) [[unlikely]] {
+        const uint32_t key = NextPiece(&entry, identity);
+        NoteOriginOnce(*identity, recorder);
+        return key;
+      }
       *identity = entry.identity;
       return entry.key;
     }
-    if (slot == nullptr || entry.hash == 0 || entry.epoch != epoch_) slot = &entry;
+    if (slot == nullptr || entry.hash == 0 || entry.epoch != epoch) slot = &entry;
   }
   const uint32_t key = FindSlow(call, hash, name, recorder, slot);
-  if (key != kNoKey) {
-    *identity = slot->identity;
-    NoteOriginOnce(*identity, recorder);
+  if (key == kNoKey) return key;
+  slot->epoch = epoch;
+  const uint32_t piece = NextPiece(slot, identity);
+  NoteOriginOnce(*identity, recorder);
+  return piece;
+}
+
+uint32_t LaunchKeys::NextPiece(Entry* entry, LaunchIdentity* identity) noexcept {
+  *identity = entry->identity;
+  Pieces* const pieces = entry->pieces;
+  if (pieces == nullptr || pieces->whole.load(std::memory_order_relaxed)) return entry->key;
+  const uint32_t place = pieces->launched.fetch_add(1, std::memory_order_relaxed);
+  if (place >= pieces->keys.size()) return entry->key;
+  *identity = pieces->identities[place];
+  return pieces->keys[place];
+}
+
+std::vector<uint32_t> LaunchKeys::Split(uint32_t key, std::span<const WorkName> works) noexcept try {
+  if (!lock_.LockFor(kStepLockWaitNs)) return {};
+  const HeldLock held(lock_);
+  if (key >= known_.size()) return {};
+  std::map<WorkName, uint32_t> keys;
+  Pieces& pieces = pieces_.emplace_back();
+  for (const WorkName& work : works) {
+    const auto [piece, is_new] = keys.try_emplace(work, static_cast<uint32_t>(known_.size()));
+    if (is_new) {
+      Known known = known_[key];
+      known.counted = false;
+      known.identity.site.op = work.op;
+      known.identity.signature = work.signature;
+      known_.push_back(known);
+    }
+    pieces.keys.push_back(piece->second);
+    pieces.identities.push_back(known_[piece->second].identity);
   }
-  return key;
+  for (auto& [hash, entry] : table_) {
+    if (entry.key == key) entry.pieces = &pieces;
+  }
+  size_.store(static_cast<uint32_t>(known_.size()), std::memory_order_release);
+  epoch_.store(++next_epoch_, std::memory_order_release);
+  return pieces.keys;
+} catch (...) {
+  return {};
+}
+
+void LaunchKeys::BeginStep() noexcept {
+  if (!lock_.LockFor(kStepLockWaitNs)) return;
+  const HeldLock held(lock_);
+  for (Pieces& pieces : pieces_) {
+    const uint32_t launched = pieces.launched.exchange(0, std::memory_order_relaxed);
+    if (launched != pieces.keys.size() && launched != 0) pieces.whole.store(true, std::memory_order_relaxed);
+  }
 }
 
 uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
@@ -106,7 +159,6 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   Entry entry;
   entry.hash = hash;
   entry.call = call;
-  entry.epoch = epoch_;
   entry.key = static_cast<uint32_t>(known_.size());
   entry.identity.kernel = kernel;
   entry.identity.site = call.site;

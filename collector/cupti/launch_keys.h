@@ -8,10 +8,13 @@
 
 #include <array>
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +51,17 @@ class LaunchKeys {
     return identity.kernel == scale_update_.load(std::memory_order_relaxed);
   }
 
+  // What a key's launches are that do not all do the same: in each step the first does what `works` says first, and
+  // so on. From now on each kind has a key of its own, whose identity has the work's operator and signature. Returns
+  // the key of each launch; nothing when memory ran out. For the thread that ends the steps.
+  struct WorkName {
+    uint32_t op = 0, signature = 0;  // Intern()
+    friend auto operator<=>(const WorkName&, const WorkName&) = default;
+  };
+  std::vector<uint32_t> Split(uint32_t key, std::span<const WorkName> works) noexcept;
+  // A step begins. A key whose launches in the last one were more or fewer than it was split into is one again.
+  void BeginStep() noexcept;
+
   // The number of keys so far; it only grows.
   uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   LaunchIdentity Identity(uint32_t key) noexcept;
@@ -65,12 +79,20 @@ class LaunchKeys {
   void ResetLockInForkedChild() noexcept { lock_.ResetInForkedChild(); }
 
  private:
+  // A key that was split. It is never removed.
+  struct Pieces {
+    std::vector<uint32_t> keys;  // by launch in the step
+    std::vector<LaunchIdentity> identities;
+    std::atomic<uint32_t> launched{0};  // in the step
+    std::atomic<bool> whole{false};     // it is one again
+  };
   struct Entry {
     uint64_t hash = 0;  // 0: empty
     LaunchCall call;
     LaunchIdentity identity;
     uint32_t key = kNoKey;
     uint32_t epoch = 0;
+    Pieces* pieces = nullptr;
   };
   struct Known {
     LaunchIdentity identity;
@@ -81,6 +103,8 @@ class LaunchKeys {
   uint32_t FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
                     Entry* slot) noexcept;
   static Entry* ThreadCache() noexcept;
+  // The key and the identity of a launch of a key that was split.
+  static uint32_t NextPiece(Entry* entry, LaunchIdentity* identity) noexcept;
   // The recorder's id of a kernel's readable name. May throw std::bad_alloc.
   uint32_t KernelId(const char* name, Recorder& recorder) RFINJECT_EXCLUDES(lock_);
 
@@ -89,12 +113,14 @@ class LaunchKeys {
   // The kernels' ids, by the name that CUPTI gives.
   std::map<std::string, uint32_t, std::less<>> kernels_ RFINJECT_GUARDED_BY(lock_);
   std::vector<Known> known_ RFINJECT_GUARDED_BY(lock_);  // by key
+  std::deque<Pieces> pieces_ RFINJECT_GUARDED_BY(lock_);
   std::atomic<bool> counting_{false};
   std::atomic<uint32_t> size_{0};
   std::atomic<uint32_t> scale_update_{UINT32_MAX};  // the id of the scaler's kernel, once it was launched
-  // Caches outlive a table only in tests; an epoch tells whose entries they hold.
+  // Caches outlive a table in tests, and a key that is split is to be looked up again; an epoch tells whose entries
+  // they hold.
   static std::atomic<uint32_t> next_epoch_;
-  const uint32_t epoch_ = ++next_epoch_;
+  std::atomic<uint32_t> epoch_ = ++next_epoch_;
 };
 
 }  // namespace rfinject::cupti

@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <cstring>
 #include <utility>
 
+#include "collector/compiled_code.h"
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/guest_subscriber.h"
 #include "collector/cupti/launch_call.h"
@@ -34,6 +36,12 @@ struct Captured {
 [[gnu::tls_model("initial-exec")]] constinit thread_local Captured t_captured;
 // This thread launches a graph that holds the optimizer's step.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_ends_step = false;
+
+// Whether the driver's function of this name moves nothing between the host and the GPU.
+bool StaysOnGpu(const char* function) {
+  return function != nullptr &&
+         (std::strncmp(function, "cuMemset", 8) == 0 || std::strncmp(function, "cuMemcpyDtoD", 12) == 0);
+}
 
 bool IsGraphLaunch(CUpti_CallbackId cbid) {
   return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
@@ -87,8 +95,13 @@ bool LaunchTap::Decode(CUpti_CallbackId cbid, const CUpti_CallbackData& data, Ca
     api_.cuptiGetDeviceId(data.context, &call->call.device);
   }
   call->call.site = CurrentSite();
-  // A copy inside a layer belongs to the layer; one outside belongs to the phase `data`.
-  if (call->kind == CallKind::kTransfer && call->call.site.phase == Phase::kOther) {
+  const CompiledPlace place = CurrentCompiledPlace(call->call.site.layer);
+  call->call.site.layer = place.layer;
+  if (call->call.site.op == 0) call->compiled = place.work;
+  // An operator is known only while operators are observed, and a key is the same in all steps.
+  call->call.site.op = 0;
+  // A copy inside a layer belongs to the layer; one outside, between host and GPU, belongs to the phase `data`.
+  if (call->kind == CallKind::kTransfer && call->call.site.phase == Phase::kOther && !StaysOnGpu(call->name)) {
     call->call.site.phase = Phase::kData;
   }
   return true;
@@ -116,7 +129,10 @@ void LaunchTap::RecordLaunch(Call* call, uint32_t correlation_id) noexcept {
     number = RecordGraph(call);
   } else {
     call->key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
-    if (call->key != LaunchKeys::kNoKey) recorder_.Record(call->record);
+    if (call->key != LaunchKeys::kNoKey) {
+      recorder_.Record(call->record);
+      operators_.NoteLaunch(call->key, call->record.identity, call->compiled);
+    }
     if (keys_.IsScaleUpdate(call->record.identity)) NoteScaleUpdate();
   }
   if (log_.open()) log_.Add(call->key, correlation_id, number);
@@ -165,6 +181,8 @@ void LaunchTap::BeginCaptured(Call* call) noexcept {
   }
   t_captured.key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
   t_captured.phase = call->record.identity.site.phase;
+  if (t_captured.key != LaunchKeys::kNoKey)
+    operators_.NoteLaunch(t_captured.key, call->record.identity, call->compiled);
 }
 
 void LaunchTap::EndCaptured(bool done, uint32_t correlation_id) noexcept {
@@ -289,6 +307,7 @@ void LaunchTap::AfterForkInChild() noexcept {
   LaunchTap* tap = g_tap.exchange(nullptr, std::memory_order_acq_rel);
   if (tap == nullptr) return;
   tap->keys_.ResetLockInForkedChild();
+  tap->operators_.ResetLockInForkedChild();
   tap->log_.ResetLockInForkedChild();
   tap->contexts_.ResetLockInForkedChild();
   tap->graphs_.ResetLockInForkedChild();

@@ -22,6 +22,7 @@
 #include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
+#include "collector/cupti/operator_calls.h"
 #include "collector/recorder.h"
 
 namespace rfinject::cupti {
@@ -43,8 +44,14 @@ class LaunchTap {
 
   // The arguments must outlive the object, which is never destroyed: CUPTI may call for as long as the process lives.
   // `api` may be filled later, but before Subscribe.
-  LaunchTap(const Api& api, Contexts& contexts, LaunchKeys& keys, Recorder& recorder, Listener& listener) noexcept
-      : api_(api), contexts_(contexts), keys_(keys), recorder_(recorder), listener_(listener) {}
+  LaunchTap(const Api& api, Contexts& contexts, LaunchKeys& keys, OperatorCalls& operators, Recorder& recorder,
+            Listener& listener) noexcept
+      : api_(api),
+        contexts_(contexts),
+        keys_(keys),
+        operators_(operators),
+        recorder_(recorder),
+        listener_(listener) {}
 
   // --- For the thread that ends the steps.
 
@@ -84,6 +91,7 @@ class LaunchTap {
     const char* name = nullptr;
     CountedContext* context = nullptr;
     uint32_t key = LaunchKeys::kNoKey;
+    uint32_t compiled = 0;  // CompiledPlace::work
     LaunchRecord record;
   };
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
@@ -104,6 +112,7 @@ class LaunchTap {
   const Api& api_;
   Contexts& contexts_;
   LaunchKeys& keys_;
+  OperatorCalls& operators_;
   Recorder& recorder_;
   Listener& listener_;
 

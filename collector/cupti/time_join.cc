@@ -81,7 +81,8 @@ class Joiner {
   }
 
   void AddRan(const Record& record, uint32_t launch) {
-    join_.ran.push_back({launch, record.transfer, record.device, record.start_ns, record.start_ns + record.ns});
+    join_.ran.push_back(
+        {launch, record.transfer, record.device, record.start_ns, record.start_ns + record.ns, record.stream});
   }
 
   uint64_t StepOf(const GraphLaunch& launch) const {

@@ -30,6 +30,7 @@ struct TimeJoin {
     bool transfer = false;
     uint32_t device = 0;
     uint64_t start_ns = 0, end_ns = 0;
+    uint32_t stream = 0;
   };
   struct Key {
     uint32_t key = 0;

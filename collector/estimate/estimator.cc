@@ -21,12 +21,12 @@
 #include "collector/estimate/collective.h"
 #include "collector/estimate/compiled_work.h"
 #include "collector/estimate/launched_kernels.h"
-#include "collector/estimate/memory_report.h"
 #include "collector/estimate/name_cache.h"
 #include "collector/estimate/unknown_operators.h"
 #include "collector/estimate/work.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
+#include "collector/memory_report.h"
 #include "collector/run_facts.h"
 #include "collector/source.h"
 #include "collector/source_line.h"
@@ -84,6 +84,8 @@ class Estimator final : public Source {
   Estimator(const Gpu& gpu, Recorder& recorder) : gpu_(gpu), recorder_(recorder) {}
 
   bool wants_ops() const noexcept override { return true; }
+
+  const uint64_t* LaunchesOfThread() const noexcept override { return VirtualGpuLaunchesOfThread(); }
 
   bool wants_ops_outside_window() const noexcept override { return VirtualGpuCaptures(); }
 
@@ -226,7 +228,7 @@ class Estimator final : public Source {
     if (event.bytes > 0) refused_.store(event.refused != 0, std::memory_order_relaxed);
     if (event.refused != 0) {
       memory_.OnRefused(device, static_cast<uint64_t>(event.bytes), site);
-      estimate::ReportMemory(&memory_, recorder_);
+      ReportMemory(&memory_, recorder_);
     } else {
       memory_.OnMemory(device, event.address, event.bytes, event.reserved, site, recorder_.CurrentStep());
     }
@@ -313,7 +315,7 @@ class Estimator final : public Source {
 
   void Report() noexcept {
     unknown_.Report();
-    estimate::ReportMemory(&memory_, recorder_);
+    ReportMemory(&memory_, recorder_);
     ReportVirtualGpu();
   }
 

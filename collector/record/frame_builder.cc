@@ -1,6 +1,8 @@
 #include "collector/record/frame_builder.h"
 
 #include <deque>
+#include <iterator>
+#include <utility>
 #include <variant>
 
 #include "collector/process_facts.h"
@@ -90,6 +92,43 @@ bool FrameBuilder::EncodeStatistics(wire::Encoder* out) {
   return !IsTooLong(out) && !pending_->table.HasChanges();
 }
 
+// What is told of launches may come before these are recorded, and stays where they never are, because their step is
+// not measured.
+void FrameBuilder::EncodeWorks(wire::Encoder* out) {
+  std::deque<OperatorWork> waiting;
+  for (; !pending_->told.works.empty() && !IsTooLong(out); pending_->told.works.pop_front()) {
+    OperatorWork& one = pending_->told.works.front();
+    if (FindNumbers(one.launched, &one.work.key)) {
+      EncodeRecord(kRunId, one.work, out);
+    } else {
+      waiting.push_back(std::move(one));
+    }
+  }
+  pending_->told.works.insert(pending_->told.works.begin(), std::make_move_iterator(waiting.begin()),
+                              std::make_move_iterator(waiting.end()));
+}
+
+void FrameBuilder::EncodeTimelines(wire::Encoder* out) {
+  auto& timelines = pending_->told.timelines;
+  for (auto one = timelines.begin(); one != timelines.end() && !IsTooLong(out);) {
+    trace::StepTimeline& timeline = one->second.timeline;
+    const bool known = FindNumbers(one->second.launched, &timeline.key);
+    if (known) EncodeRecord(kRunId, timeline, out);
+    one = known ? timelines.erase(one) : std::next(one);
+  }
+}
+
+// Whether the file knows all of these.
+bool FrameBuilder::FindNumbers(const std::vector<LaunchIdentity>& launched, std::vector<uint32_t>* numbers) {
+  numbers->clear();
+  for (const LaunchIdentity& identity : launched) {
+    const uint32_t number = pending_->table.NumberOf(identity);
+    if (number == 0) return false;
+    numbers->push_back(number);
+  }
+  return true;
+}
+
 void FrameBuilder::EncodeStepLaunches(wire::Encoder* out) {
   const auto complete = [this](const auto& one) { return one.first < pending_->steps_seen(); };
   auto& waiting = pending_->step_launches.due;
@@ -144,6 +183,8 @@ bool FrameBuilder::Build(uint64_t file_bytes, uint64_t max_bytes, bool last, wir
   if (last) pending_->step_sums.CompleteAll();
   std::deque<SampledStep>& sampled = pending_->step_sums.complete();
   for (; !sampled.empty() && !IsTooLong(out); sampled.pop_front()) EncodeRecord(kRunId, sampled.front(), out);
+  EncodeWorks(out);
+  EncodeTimelines(out);
   EncodeStepLaunches(out);
   EncodeSteps(file_bytes, max_bytes, out);
   EncodeRest(out);

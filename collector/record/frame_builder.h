@@ -36,6 +36,9 @@ class FrameBuilder {
   bool EncodeStatistics(wire::Encoder* out);
   void EncodeStepLaunches(wire::Encoder* out);
   void EncodeSteps(uint64_t file_bytes, uint64_t max_bytes, wire::Encoder* out);
+  void EncodeWorks(wire::Encoder* out);
+  void EncodeTimelines(wire::Encoder* out);
+  bool FindNumbers(const std::vector<LaunchIdentity>& launched, std::vector<uint32_t>* numbers);
   void EncodeRest(wire::Encoder* out);
 
   const Definitions* const definitions_;

@@ -73,6 +73,13 @@ LaunchTable::Key* LaunchTable::FindOrMake(const LaunchIdentity& identity, uint32
   return key;
 }
 
+uint32_t LaunchTable::NumberOf(const LaunchIdentity& identity) noexcept {
+  uint32_t index = 0;
+  AddResult why = AddResult::kOk;
+  const Key* key = FindOrMake(identity, 0, &index, &why);
+  return key != nullptr && key->defined ? index + 1 : 0;
+}
+
 LaunchTable::Key* LaunchTable::ChangedKey(const LaunchIdentity& identity, uint32_t* index, AddResult* why) noexcept {
   Key* key = FindOrMake(identity, kMaxKeys, index, why);
   AddResult result = AddResult::kOk;

@@ -80,6 +80,9 @@ class LaunchTable {
   // be taken, as before.
   void BeginAnew() noexcept;
 
+  // The number by which the file knows the key; 0 where its definition was not written.
+  uint32_t NumberOf(const LaunchIdentity& identity) noexcept;
+
   // How many numbers were given.
   uint32_t size() const noexcept { return keys_.size; }
   bool HasChanges() const noexcept { return changed_ != kLast; }

@@ -18,6 +18,7 @@ constexpr std::string_view kDropKept = "records: too many at once";
 
 // Records of all kinds that wait for the next frame. A reader keeps far fewer, and they take a few MB.
 constexpr size_t kMostWaiting = 8192;
+constexpr size_t kMostWorks = 1 << 17;
 
 }  // namespace
 
@@ -158,6 +159,11 @@ void Pending::AddDrop(std::string_view what, uint64_t count) {
       std::find_if(drops.begin(), drops.end(), [what](const trace::Drop& drop) { return drop.what == what; });
   if (known == drops.end()) return drops.push_back({.what = std::string(what), .count = count});
   known->count += count;
+}
+
+void Pending::AddWork(OperatorWork work) {
+  if (told.works.size() >= kMostWorks) return AddDrop("works of operators: too many", 1);
+  told.works.push_back(std::move(work));
 }
 
 void Pending::Keep(trace::RunRecord record) {

@@ -48,6 +48,12 @@ struct NotedLaunches {
   ByStep recent;
 };
 
+// What was told of launches, until the file knows all of their keys.
+struct ToldOfLaunches {
+  std::deque<OperatorWork> works;
+  std::map<uint32_t, Timeline> timelines;  // by device
+};
+
 class Pending {
  public:
   Pending(Definitions* definitions, const Window* window) : definitions_(definitions), window_(window) {}
@@ -66,6 +72,8 @@ class Pending {
   void AddStep(const StepRecord& step);
   void AddDrop(std::string_view what, uint64_t count);
   void Keep(trace::RunRecord record);
+  // Works wait until all that they launch was recorded.
+  void AddWork(OperatorWork work);
 
   // Moves what has ended since the last call into the table. `last` says that nothing more will end.
   void TakeWhatEnded(Progress* progress, bool last);
@@ -96,6 +104,7 @@ class Pending {
   std::optional<MemoryPeak> memory_peak;
   // Stacks (Definitions::stacks) of the keys that have one.
   std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;
+  ToldOfLaunches told;
   std::deque<trace::RunRecord> kept;
   std::deque<trace::Drop> drops;
 

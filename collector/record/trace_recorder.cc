@@ -91,6 +91,16 @@ void TraceRecorder::NoteSourceLine(const LaunchIdentity& identity, uint32_t line
   });
 }
 
+void TraceRecorder::NoteOperatorWork(OperatorWork work) noexcept {
+  Locked([&](Definitions&, Pending& pending) { pending.AddWork(std::move(work)); });
+}
+
+void TraceRecorder::NoteTimeline(Timeline timeline) noexcept {
+  Locked([&](Definitions&, Pending& pending) {
+    pending.told.timelines[timeline.timeline.device] = std::move(timeline);
+  });
+}
+
 void TraceRecorder::NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
   Locked([&](Definitions& known, Pending& pending) {
     if (const uint32_t stack = known.DefineStack(frames)) pending.key_stacks.try_emplace(identity, stack);

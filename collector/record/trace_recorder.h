@@ -45,6 +45,8 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void UpdateFacts(const RunFacts& facts) noexcept override;
   uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept override;
   void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept override;
+  void NoteOperatorWork(OperatorWork work) noexcept override;
+  void NoteTimeline(Timeline timeline) noexcept override;
   void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept override;
   void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept override;
   void NameFrame(const NativeFrame& frame, std::string_view function) noexcept override;

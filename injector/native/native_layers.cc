@@ -12,11 +12,11 @@
 
 #include "collector/hash.h"
 #include "collector/sync.h"
+#include "collector/thread_block.h"
 #include "injector/native/elf_functions.h"
 #include "injector/native/frame_role.h"
 #include "injector/native/objects.h"
 #include "injector/native/unwinder.h"
-#include "injector/thread_block.h"
 
 namespace rfinject {
 namespace {

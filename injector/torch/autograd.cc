@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "collector/thread_block.h"
 #include "injector/layer_stack.h"
 #include "injector/safe_read.h"
-#include "injector/thread_block.h"
 #include "injector/torch/current_node.h"
 #include "injector/torch/native_observer.h"
 #include "injector/training.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "collector/compiled_code.h"
+#include "collector/thread_block.h"
 #include "collector/virtual_gpu.h"
-#include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/fused_calls.h"
@@ -56,7 +56,7 @@ struct Ops {
   uint32_t hidden = 0;
   // They are hidden because the outermost of them began outside of the window; a capture may have begun since.
   bool outside = false;
-  const uint64_t* const launches = VirtualGpuLaunchesOfThread();
+  const uint64_t* launches = nullptr;  // Source::LaunchesOfThread
   std::array<Frame, kMaxOps> frames;
 };
 ThreadBlock<Ops> g_ops;
@@ -206,6 +206,7 @@ void ReadInputs(const RecordFunction& record, const OpInfo& info, Operands* inpu
 void OnStart(const RecordFunction& record) {
   Ops* ops = g_ops.Get(&t_ops);
   if (ops == nullptr) return;
+  if (ops->launches == nullptr) ops->launches = g.source->LaunchesOfThread();
   uint32_t resume = 0;
   if (ops->hidden != 0) {
     if (ops->outside && g.source->wants_ops_outside_window()) {
@@ -327,6 +328,7 @@ void OnEnd(const RecordFunction& record) {
   OpCall call = CallOf(g.name(&record), frame.inputs, inputs);
   call.children_counted = frame.children_counted;
   call.launched = launched;
+  call.first_launch = frame.launches;
   const bool is_result = IsResult(frame.product, call);
   if (outer != nullptr) outer->children_counted |= frame.children_counted || is_result;
   if (is_result) return;
@@ -354,6 +356,11 @@ void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Rec
        .recorder = &recorder,
        .source = &source};
   ListenToOperators(symbols, {.start = OnStart, .end = OnEnd});
+  ObserveWantedOps();
+}
+
+void ObserveWantedOps() noexcept {
+  if (g.source != nullptr) HearOperators(g.source->wants_ops_now());
 }
 
 }  // namespace rfinject

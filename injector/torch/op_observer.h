@@ -17,10 +17,14 @@
 
 namespace rfinject {
 
-// Adds the callback; it stays for the life of the process. Layouts must be valid. Outside of the recorder's window
-// operators pass unobserved.
+// From now on operators are handed to the source. Layouts must be valid. Outside of the recorder's window operators
+// pass unobserved.
 void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Recorder& recorder,
                    Source& source) noexcept;
+
+// Observes operators, or not, as the source wants now (Source::wants_ops_now). Called at the end of each step; does
+// nothing before AddOpCallback.
+void ObserveWantedOps() noexcept;
 
 }  // namespace rfinject
 

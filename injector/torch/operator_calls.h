@@ -20,6 +20,10 @@ struct OperatorListener {
 // thread at a time.
 void ListenToOperators(const TorchSymbols& symbols, const OperatorListener& listener) noexcept;
 
+// Lets all listeners hear of operators, as they do at first, or not: then torch has no callback of ours, and
+// operators cost what they cost without rfinject. Any thread may call this; where two do, one call counts.
+void HearOperators(bool hear) noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_TORCH_OPERATOR_CALLS_H_

@@ -7,6 +7,7 @@
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/name_cache.h"
+#include "injector/torch/op_observer.h"
 #include "injector/training.h"
 
 namespace rfinject {
@@ -103,6 +104,7 @@ void EndTrainingStep() {
   NoteCallsOfStep({reinterpret_cast<const char*>(&optimizer_class), sizeof optimizer_class},
                   g_optimizer.load(std::memory_order_relaxed));
   recorder.EndStep(TakeSamplesOfStep());
+  ObserveWantedOps();
   if (const uint64_t forgotten = TakeForgottenNodes(); forgotten != 0) {
     recorder.CountDrop("autograd nodes whose layer was forgotten", forgotten);
   }

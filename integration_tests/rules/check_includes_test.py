@@ -43,7 +43,7 @@ CASES = [
     ("collector/a.cc", '#include "cli/model/roofline.h"', "collector/ must not include"),
     ("collector/a.cc", '#include "gpus/gpus.h"', "collector/ must not include gpus/"),
     ("collector/arming/a.cc", '#include "collector/recorder.h"', "collector/arming/ must not include"),
-    ("collector/cupti/a.cc", '#include "operators/cost.h"', "collector/cupti/ must not include"),
+    ("collector/record/a.cc", '#include "operators/cost.h"', "collector/record/ must not include"),
     ("collector/estimate/a.cc", '#include "collector/cupti/hardware_source.h"', "collector/estimate/ must not include"),
     ("injector/a.cc", '#include "collector/cupti/hardware_source.h"', "injector/ must not include"),
     ("injector/torch/a.cc", '#include "injector/python/ref.h"', "injector/torch/ must not include"),

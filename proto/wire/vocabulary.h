@@ -61,6 +61,13 @@ inline constexpr std::array<std::string_view, kPrecisionCount> kMetricFlop = {
     "rf.flop.fp64",    "rf.flop.fp32",   "rf.flop.fp16",    "rf.flop.tf32_tc", "rf.flop.fp16_tc",
     "rf.flop.bf16_tc", "rf.flop.fp8_tc", "rf.flop.fp64_tc", "rf.flop.int8_tc"};
 
+// What a GPU of the kind executes, by the definition of the operator: of launches whose operators a measured process
+// has observed, whose executed FLOP are counted.
+inline constexpr std::array<std::string_view, kPrecisionCount> kMetricCallFlop = {
+    "rf.call_flop.fp64",    "rf.call_flop.fp32",    "rf.call_flop.fp16",
+    "rf.call_flop.tf32_tc", "rf.call_flop.fp16_tc", "rf.call_flop.bf16_tc",
+    "rf.call_flop.fp8_tc",  "rf.call_flop.fp64_tc", "rf.call_flop.int8_tc"};
+
 // Of the executed FLOP in FP16, those of HFMA2, with which the compiler also moves constants.
 inline constexpr std::string_view kMetricHalfFma = "rf.flop.fp16.fma";
 

@@ -8,8 +8,8 @@
 #include <new>
 #include <string>
 
+#include "collector/thread_block.h"
 #include "injector/foreign_exceptions.h"
-#include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/operator_calls.h"

@@ -34,6 +34,7 @@ Run ValidationOf(const RunState& state) {
   run.sampled_steps.clear();
   run.pm_windows.clear();
   run.step_spans.clear();
+  run.timelines.clear();
   run.memory_peak = {};
   run.step_times.clear();
   run.kept = {};

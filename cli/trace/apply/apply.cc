@@ -38,6 +38,8 @@ void Applier::Resolve() {
   FinishFacts(&state_);
   FinishSamples(&state_);
   FinishMemory(&state_);
+  FinishOperators(&state_);
+  FinishTimelines(&state_);
 }
 
 std::vector<std::pair<RunKey, std::vector<std::string_view>>> Applier::Operators() const {

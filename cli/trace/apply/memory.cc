@@ -1,4 +1,5 @@
 // What lay in a device's memory when it was fullest.
+#include <algorithm>
 #include <utility>
 
 #include "cli/trace/apply/errors.h"
@@ -28,7 +29,10 @@ absl::Status Apply(const v1::MemoryPeak& message, const Record& record, State* s
   RFINJECT_TRY(CheckLayer(peak.refused_layer, id, record, *state));
   trace::MemoryPeak& known = run->memory_peak;
   const auto rank = [](const trace::MemoryPeak& one) { return std::pair(one.refused_bytes, one.allocated_bytes); };
-  if (!known.part.empty() && rank(peak) <= rank(known)) return absl::OkStatus();
+  if (!known.part.empty() && rank(peak) <= rank(known)) {
+    if (rank(peak) == rank(known)) known.later_bytes = std::max(known.later_bytes, peak.later_bytes);
+    return absl::OkStatus();
+  }
   known = std::move(peak);
   return state->Charge(record.size + known.part.size() * (sizeof(MemoryPlace) + 96), record);
 }

@@ -31,6 +31,10 @@ absl::Status Apply(const v1::SourceLine& message, const Record& record, State* s
 absl::Status Apply(const v1::LaunchKey& message, const Record& record, State* state);
 absl::Status ApplyKeyStats(const Record& record, State* state);
 absl::Status Apply(const v1::RepeatedLaunches& message, const Record& record, State* state);
+// operators.cc
+absl::Status Apply(const v1::OperatorWork& message, const Record& record, State* state);
+// timelines.cc
+absl::Status Apply(const v1::StepTimeline& message, const Record& record, State* state);
 // samples.cc
 absl::Status Apply(const v1::SampledStep& message, const Record& record, State* state);
 // steps.cc
@@ -45,12 +49,14 @@ absl::Status Apply(const v1::StepLaunches& message, const Record& record, State*
 absl::Status Apply(const v1::MemoryPeak& message, const Record& record, State* state);
 
 // --- When the last record was applied, what only the whole file says becomes part of the Runs, in this order.
-void FinishLayers(State* state);   // layers.cc: which model a run is of
-void FinishSteps(State* state);    // iterations.cc: which steps are in complete iterations
-void FinishTimes(State* state);    // times.cc: how long a step takes, by whose clock, and what counting cost
-void FinishFacts(State* state);    // facts.cc: what a process is, and which GPU it ran on
-void FinishSamples(State* state);  // samples.cc: which steps were sampled, and what durations of steps show
-void FinishMemory(State* state);   // memory.cc: places by name
+void FinishLayers(State* state);     // layers.cc: which model a run is of
+void FinishSteps(State* state);      // iterations.cc: which steps are in complete iterations
+void FinishTimes(State* state);      // times.cc: how long a step takes, by whose clock, and what counting cost
+void FinishFacts(State* state);      // facts.cc: what a process is, and which GPU it ran on
+void FinishSamples(State* state);    // samples.cc: which steps were sampled, and what durations of steps show
+void FinishMemory(State* state);     // memory.cc: places by name
+void FinishOperators(State* state);  // operators.cc: what launches compute
+void FinishTimelines(State* state);  // timelines.cc: what ran, by name
 
 // Keeps a window if it is among the first of its run (steps.cc).
 void KeepPmWindow(PmWindowInfo window, Run* run);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,11 +79,12 @@ struct RunState {
   uint32_t untrained_keys = 0;
   StepSums eval;
   bool merged = false;
-  std::map<uint32_t, SeriesState> series;    // by metric
-  std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
-  std::vector<HostStep> steps;               // the first kMaxStepDurations that were measured
-  std::vector<size_t> undisturbed;           // their places (StepClock), of a measured run
-  trace::MemoryPeak memory_peak;             // the highest; its layers have no names yet
+  std::map<uint32_t, SeriesState> series;             // by metric
+  std::map<uint32_t, StepTimes> step_times;           // by rank, where the trace is merged
+  std::vector<HostStep> steps;                        // the first kMaxStepDurations that were measured
+  std::vector<size_t> undisturbed;                    // their places (StepClock), of a measured run
+  trace::MemoryPeak memory_peak;                      // the highest; its layers have no names yet
+  std::map<uint32_t, trace::StepTimeline> timelines;  // by device
 };
 
 struct State {
@@ -104,6 +106,10 @@ struct State {
   absl::flat_hash_map<uint32_t, std::shared_ptr<const SourceLineInfo>> lines;
   std::vector<KeyState> keys;
   IdIndex key_index;
+  // What calls of operators compute, by what tells one from another.
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, std::vector<uint32_t>, std::vector<uint64_t>>,
+           trace::OperatorWork>
+      works;
   std::map<uint32_t, RunState> runs;
   // By key, and by metric's name: known at the end.
   absl::flat_hash_map<uint32_t, std::map<std::string, std::vector<StepSum>>> key_sums;

@@ -2,8 +2,8 @@
 //
 // Memory of a thread that is freed when the thread ends, without a thread_local destructor (those pull in dynamic
 // TLS and __cxa_thread_atexit). The pointer to it lives in an initial-exec thread_local of the user.
-#ifndef RFINJECT_INJECTOR_THREAD_BLOCK_H_
-#define RFINJECT_INJECTOR_THREAD_BLOCK_H_
+#ifndef RFINJECT_COLLECTOR_THREAD_BLOCK_H_
+#define RFINJECT_COLLECTOR_THREAD_BLOCK_H_
 
 #include <pthread.h>
 
@@ -55,4 +55,4 @@ class ThreadBlock {
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_THREAD_BLOCK_H_
+#endif  // RFINJECT_COLLECTOR_THREAD_BLOCK_H_

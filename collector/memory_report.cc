@@ -1,4 +1,4 @@
-#include "collector/estimate/memory_report.h"
+#include "collector/memory_report.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace rfinject::estimate {
+namespace rfinject {
 namespace {
 
 // Reports what torch's own message does not know: which layers have the memory.
@@ -47,4 +47,4 @@ void ReportMemory(MemoryWatch* memory, Recorder& recorder) noexcept {
   if (peak.refused_bytes != 0) ReportRefusal(std::move(peak), recorder);
 }
 
-}  // namespace rfinject::estimate
+}  // namespace rfinject
