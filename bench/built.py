@@ -43,6 +43,13 @@ def virtual_gpu(build, **facts):
             "TRITON_LIBCUDA_PATH": libraries}
 
 
+def measured_gpu(build):
+    """The same with the simulated CUPTI below it, which counts and times what is launched."""
+    folder = os.path.abspath(os.path.join(build, "integration_tests/simulated_gpu"))
+    need(os.path.join(folder, "cupti13/libcupti.so.13"))
+    return virtual_gpu(build) | {"RFX_SIM_FOLDER": folder, "RFX_SIM_CUPTI": "cupti13/libcupti.so.13"}
+
+
 def make(target):
     """Builds a target of build/release, after scripts/setup, which does nothing where all packages are there."""
     for command in ([SCRIPTS / "setup"], [SCRIPTS / "build", "release", target]):

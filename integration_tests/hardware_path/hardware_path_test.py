@@ -201,6 +201,78 @@ class Values(Measured):
             self.assertNotIn("MEASURED by", text, format_)
 
 
+class Operators(Measured):
+    """A measured run says of operators what an estimate of the same program says: both on the virtual GPU."""
+
+    def estimated(self, program, *arguments):
+        """An estimate without the first step, which nothing measures."""
+        variables = {name: value for name, value in os.environ.items()
+                     if not name.startswith("RFINJECT_") and name != "LD_PRELOAD"}
+        result, folder = gpu.run_in_child(variables, gpu.PROGRAMS / program, *arguments,
+                                          command=(RFINJECT, "--estimate", "A100-SXM4-40GB", "--skip", "1"))
+        self.addCleanup(folder.cleanup)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return folder.name
+
+    def work(self, folder):
+        """Of a step, by layer, phase and operator: model FLOP and compulsory bytes; and the signatures."""
+        report = self.report(folder, "--by", "kernel")
+        sums, signatures = collections.defaultdict(collections.Counter), collections.defaultdict(set)
+        for row in report["rows"]:
+            if not (row["op"] or "").startswith("aten::"):
+                continue
+            where = row["model"], row["layer"], row["phase"], row["op"]
+            for what in ("model_flop", "compulsory_bytes"):
+                sums[where][what] += (row[what] or 0) / report["steps"]
+            if row["signature"]:
+                signatures[where].add(row["signature"])
+        # What several kernels of a call share, and what launches that are alike were seen to do, may be parts of a byte.
+        return {where: {what: round(amount) for what, amount in sum_.items()} for where, sum_ in sums.items()}, signatures
+
+    def test_launches_have_the_work_that_an_estimate_gives_their_operators(self):
+        for network in NETWORKS + (MORE_NETWORKS if ALL else []):
+            with self.subTest(network=network):
+                folder, _, _ = self.measure("train.py", network, 30)
+                found, signatures = self.work(folder)
+                expected, expected_signatures = self.work(self.estimated("train.py", network, 30))
+                self.assertGreater(len(expected), 10)
+                self.assertEqual({where: (expected.get(where), found.get(where)) for where in expected.keys() | found.keys()
+                                  if expected.get(where) != found.get(where)}, {}, "estimated and measured")
+                self.assertEqual({where: (expected_signatures[where], signatures[where]) for where in expected
+                                  if expected_signatures[where] != signatures[where]}, {})
+
+
+class Memory(Measured):
+    """What PyTorch's allocator had given out at the peak, beside torch's own statistics and an estimate's."""
+
+    def peaks(self, folder):
+        result = gpu.run([RFINJECT, "report", folder, "--by", "memory", "--format", "json"], dict(os.environ))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (run,) = json.loads(result.stdout)["runs"][:1]
+        return run["allocated_bytes"], {(row["model"], row["layer"], row["phase"]): row["bytes"] for row in run["rows"]}
+
+    def check(self, program, *arguments):
+        folder, _, result = self.measure("peak.py", program, *arguments)
+        allocated, places = self.peaks(folder)
+        self.assertIn(f"peak {allocated}", result.stdout.splitlines())
+        self.assertEqual(sum(places.values()), allocated)
+        variables = {name: value for name, value in os.environ.items()
+                     if not name.startswith("RFINJECT_") and name != "LD_PRELOAD"}
+        estimate, estimated = gpu.run_in_child(variables, gpu.PROGRAMS / "peak.py", program, *arguments,
+                                               command=(RFINJECT, "--estimate", "A100-SXM4-40GB"))
+        self.addCleanup(estimated.cleanup)
+        self.assertEqual(estimate.returncode, 0, estimate.stderr)
+        self.assertEqual(self.peaks(estimated.name), (allocated, places))
+
+    def test_the_peak_is_torchs_and_where_it_lay_is_as_in_an_estimate(self):
+        for network in NETWORKS + (MORE_NETWORKS if ALL else []):
+            with self.subTest(network=network):
+                self.check("train.py", network, 6)
+        for program in ("gan.py", "scaled.py"):
+            with self.subTest(program=program):
+                self.check(program, 6)
+
+
 class Graphs(Measured):
     """Two blocks that run the same kernels, eager and in CUDA graphs: the layers must have the same launches and FLOP."""
 
