@@ -130,6 +130,12 @@ absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
   }
   fold.host_ns_per_launch = reader.MicrosecondsAsNs("host-us", 0);
   fold.launch_floor_ns = reader.MicrosecondsAsNs("launch-floor", kLaunchIntervalNs);
+  if (parsed.Has("on")) {
+    fold.on = FindBoard(parsed.Value("on"));
+    if (fold.on == nullptr || !HasEstimates(*fold.on)) {
+      reader.Refuse("--on " + parsed.Value("on") + ": no GPU of that name is estimated for (rfinject gpus)");
+    }
+  }
   given.strict = parsed.Has("strict");
   if (given.strict && !ParseAlarmIds(parsed.Value("strict"), &given.strict_alarms)) {
     reader.Refuse("--strict=" + parsed.Value("strict") + ": there are " + AlarmRange() + ", commas between");
@@ -221,6 +227,9 @@ VerbHelp ReportHelp() {
        {"host-us", 0, "N",
         "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
         "by the clock the longer of GPU and host"},
+       {"on", 0, "GPU",
+        "hold what was measured or recorded against another GPU: what its operators should take\n"
+        "there, longer than usual by as much as here"},
        kCalibrationOption,
        {"launch-floor", 0, "US",
         "of estimates without --host-us: the host launches a kernel every US microseconds\n"

@@ -35,6 +35,18 @@ constexpr Shade kPrecisionFills[kToneCount] = {
     {"#c5ad95", "#735c45"},  // FP8 tensor
     {"#ada7da", "#64608e"},  // FP64 tensor
 };
+// By Phase, of blocks that are wide and lie side by side: strong enough to be told apart, and light enough for a
+// label.
+constexpr Shade kPhaseShades[kPhaseNames.size()] = {
+    {"#b9c0c7", "#59626c"},  // other
+    {"#7db8e8", "#2c6a9e"},  // forward
+    {"#f0a35e", "#9a5a1c"},  // backward
+    {"#8fcf9f", "#2f7d46"},  // optimizer
+    {"#d3c26a", "#7d6d1e"},  // data
+    {"#d79ac8", "#8a4178"},  // communication
+    {"#b3a6ea", "#5f51a8"},  // recompute
+    {"#a8d8d6", "#2e7b79"},  // eval
+};
 constexpr Shade kNoFlop = {"#5f6b76", "#aab4be"};
 constexpr Shade kNoFlopFill = {"#afb5bb", "#5f666e"};
 constexpr Shade kGround = {"#ffffff", "#14181d"};
@@ -61,6 +73,7 @@ constexpr Literal kShapes =
     ".pic polyline.le{stroke-width:.8}.pic polyline.fl{stroke-width:1.4;stroke-dasharray:8 3 2 3}\n"
     ".pic polyline.di{stroke-width:1.2;stroke-dasharray:2 4}\n"
     ".pic .m{stroke-width:1}.pic .m.bad{stroke-width:2.5}.pic .m.out{stroke-dasharray:2 2}\n"
+    ".pic .od{opacity:.72}.pic .bk:hover{opacity:.55}.pic .bt{pointer-events:none}\n"
     ".pic .sy{stroke-width:1}.pic .ri{stroke-width:1.6}\n";
 
 // Writes the rules of one ground, each selector below `scope`.
@@ -109,6 +122,11 @@ void AddColours(bool dark, Literal scope, Css* out) {
     rules.Stroke({Css{"polyline.ro", name}, Css{".ri", name}}, kPrecisionShades[p]);
     rules.Fill({Css{"text", name}}, kPrecisionShades[p]);
   }
+  for (size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
+    rules.Fill({Css{".bk.h", Digits(phase)}}, kPhaseShades[phase]);
+  }
+  rules.FillAndStroke({"polyline.tld"}, kPrecisionFills[1], kPrecisionShades[1]);
+  rules.FillAndStroke({"polyline.tlt"}, kPrecisionFills[3], kPrecisionShades[3]);
   rules.FillAndStroke({".m.pn", ".sy.pn"}, kNoFlopFill, kNoFlop);
   rules.Rule({".sy0"}, {"fill:none;stroke:", rules.Of(kInk)});
   rules.Fill({".ri"}, kGround);

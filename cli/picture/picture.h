@@ -52,11 +52,19 @@ struct Symbol {
   double radius = 0;
 };
 
+// A box that stands for no row, with what a pointer over it is told, in lines; empty: nothing.
+struct Block {
+  std::string css;
+  Box box;
+  std::string title;
+};
+
 struct Picture {
-  std::string kind;  // "roofline" or "time"
+  std::string kind;  // "roofline", "time" or "timeline"
   std::string title, description;
   Size size;
   Box plot, gutter;
+  std::vector<Block> blocks;    // under the lines
   std::vector<Line> lines;      // under the marks
   std::vector<Mark> marks;      // largest first, members of groups behind all others
   std::vector<Symbol> symbols;  // of the legend

@@ -58,6 +58,17 @@ void AddLine(const Line& line, Markup* out) {
   out->Add({"\"/>\n"});
 }
 
+void AddBlock(const Block& block, Markup* out) {
+  out->Add({"<rect class=\"", Escaped(block.css), "\" x=\"", Coordinate(block.box.x), "\" y=\"",
+            Coordinate(block.box.y), "\" width=\"", Coordinate(block.box.width), "\" height=\"",
+            Coordinate(block.box.height)});
+  if (block.title.empty()) {
+    out->Add({"\"/>\n"});
+  } else {
+    out->Add({"\"><title>", Escaped(block.title), "</title></rect>\n"});
+  }
+}
+
 void AddMark(const Mark& mark, const Report& report, const Row& row, const SvgOptions& options, Markup* out) {
   out->Add({"<path class=\"", Escaped(MarkCss(mark)), "\" data-i=\"", Digits(options.first_row + mark.row), "\" d=\"",
             Escaped(MarkPath(mark.phase, mark.at, mark.radius))});
@@ -107,6 +118,7 @@ Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions
   out.Add({"\" role=\"img\" aria-labelledby=\"", id, "-t ", id, "-d\">\n<title id=\"", id, "-t\">",
            Escaped(picture.title), "</title>\n<desc id=\"", id, "-d\">", Escaped(picture.description), "</desc>\n"});
   out.Add({"<rect class=\"bg\" width=\"", width, "\" height=\"", height, "\"/>\n"});
+  for (const Block& block : picture.blocks) AddBlock(block, &out);
   for (const Line& line : picture.lines) AddLine(line, &out);
   out.Add({"<g class=\"marks\">\n"});
   const std::span<const Row> rows = PictureRows(report);

@@ -45,6 +45,7 @@ struct KeyQuantitiesOfRun {
   const KeyReader reader;
   const std::optional<ExpectedTimes>& expected;
   const std::optional<ExpectedTimes>& usual;
+  const std::optional<ExpectedTimes>& other;
   const bool measured;
 
   // All but the bound time.
@@ -54,6 +55,7 @@ struct KeyQuantitiesOfRun {
     // What bytes a kernel moves that were not counted may be what it is bound by.
     if (!measured || quantities.has_bytes) AddLeastTimes(machine, quantities.sums);
     if (usual) AddUsual(key, stats, *usual, &quantities.sums);
+    if (usual && other) AddOther(key, stats, *other, &quantities.sums);
     return quantities;
   }
 };
@@ -94,13 +96,14 @@ void ReadKeys(const KeyQuantitiesOfRun& keys, const std::vector<bool>& waited_fo
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = quantities.sums.time_ns();
-    facts->Add(key, quantities.sums);
+    facts->Add(key, stats, quantities.sums);
     rows->Add(key, stats, quantities);
     attribution->Add(key, stats, quantities);
     const double least_ns = quantities.least_launch_ns;
     double& shortest_ns = report->queue.shortest_ns;
     if (least_ns > 0 && (shortest_ns == 0 || least_ns < shortest_ns)) shortest_ns = least_ns;
   }
+  facts->Finish();
 }
 
 void AddTheory(const Profile& theory, const Run& run, size_t depth, Report& report) {
@@ -132,11 +135,15 @@ std::vector<Report> FoldRunBy(const Profile& profile, const Run& run, const Mach
   const std::optional<ExpectedTimes> expected = ModelOf(run, calibration);
   const std::optional<ExpectedTimes> usual = UsualModelOf(run, machine.name, calibration);
   if (expected) whole.device.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
-  const KeyQuantitiesOfRun keys{machine,  sampled, {profile.metrics, chip, run},
-                                expected, usual,   run.key.source == SourceKind::kMeasured};
+  std::optional<ExpectedTimes> other;
+  if (options.on != nullptr) other.emplace(*options.on, calibration);
+  const KeyQuantitiesOfRun keys{machine, sampled, {profile.metrics, chip, run},           expected,
+                                usual,   other,   run.key.source == SourceKind::kMeasured};
   const std::vector<bool> waited_for = FindLaunchWaits(run, keys, options, &whole);
 
-  FactCollector facts(run, machine, expected ? &*expected : nullptr);
+  const bool measured = run.key.source == SourceKind::kMeasured;
+  const std::optional<ExpectedTimes>& model = measured ? usual : expected;
+  FactCollector facts(run, machine, model ? &*model : nullptr);
   AttributionCollector attribution(run);
   RowFolder rows(run, sampled);
   rows.Want(kPhases);
@@ -161,6 +168,9 @@ std::vector<Report> FoldRunBy(const Profile& profile, const Run& run, const Mach
   whole.slow = SlowStepsOf(run, sampled);
   whole.device.sm_hz = MeasuredSmClock(run, profile.metrics);
   whole.roofs = MakeRoofs(machine, sums, whole.device.sm_hz, options.roofs);
+  if (options.on != nullptr) {
+    whole.device.other = OtherGpuOf(std::string(options.on->name), sums, whole.steps.divisor());
+  }
   whole.phases = rows.Rows(kPhases, total_ns);
 
   whole.advice = Advise(ShippedRules(), facts.Values(whole));
@@ -176,6 +186,11 @@ std::vector<Report> FoldRunBy(const Profile& profile, const Run& run, const Mach
     if (wanted.has_layer_phases()) report.layer_phases = rows.Rows(wanted.layer_phases, total_ns);
     if (wanted.has_group_phases()) report.group_phases = rows.Rows(wanted.group_phases, total_ns);
     if (options.theory != nullptr) AddTheory(*options.theory, run, options.depth, report);
+    for (std::vector<Row>* const scaled :
+         {&report.rows, &report.phases, &report.layer_phases, &report.group_phases}) {
+      ScaleOther(report.device.other, *scaled);
+    }
+    ScaleOther(report.device.other, std::span(&report.total, 1));
     report.alarms = CheckReport(of_keys, run, report);
     report.headline = MakeHeadline(report, layers);
   }

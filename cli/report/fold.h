@@ -14,6 +14,7 @@
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
 #include "cli/report/rows/roofs.h"
+#include "gpus/gpus.h"
 
 namespace rfinject::cli {
 
@@ -28,6 +29,8 @@ struct FoldOptions {
   double host_ns_per_launch = 0;
   // The host launches a kernel at this interval at best, where its time is not known.
   double launch_floor_ns = kLaunchIntervalNs;
+  // The GPU that what was measured or recorded is held against (other_gpu.h). Not owned; nullptr: none.
+  const Gpu* on = nullptr;
   // What an estimate's expected times are made with. Not owned; nullptr: Calibration::Shipped().
   const Calibration* calibration = nullptr;
 };

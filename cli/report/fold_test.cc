@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr By kAll[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel};
+constexpr By kGroupings[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel};
 
 Report Fold(const Profile& profile, const Machine& machine, By by = By::kLayer) {
   return FoldRun(profile, profile.runs.begin()->second, machine, {.by = by});
@@ -219,7 +219,7 @@ TEST(Fold, WhatAnEstimateDoesNotSayOfALaunchItDidNotDo) {
 }
 
 TEST(Fold, ResNet18HasItsExactModelFlop) {
-  for (const By by : kAll) {
+  for (const By by : kGroupings) {
     const Report report = Estimated(by);
     double forward = 0, backward = 0;
     for (const Row& row : report.phases) {
@@ -280,7 +280,7 @@ TEST(Fold, SharesOfALayersSumAreExactByLayerAndMarkedByKernel) {
 }
 
 TEST(Fold, RowsAddUpToTheTotal) {
-  for (const By by : kAll) {
+  for (const By by : kGroupings) {
     for (const Report& report : {Estimated(by), Measured(by)}) {
       Sums sum;
       double share = 0;
@@ -508,7 +508,7 @@ TEST(Fold, EqualProfilesFoldEqually) {
 TEST(Fold, AnEmptyRunIsNoDivisionByZero) {
   Profile profile;
   profile.runs.emplace(RunKey{}, cli::Run{});
-  for (const By by : kAll) {
+  for (const By by : kGroupings) {
     const Report report = Fold(profile, testing::SampleA100(), by);
     EXPECT_TRUE(report.rows.empty());
     EXPECT_EQ(report.attribution.share, 0);

@@ -64,6 +64,7 @@ struct OwnedPage {
   std::vector<Report> reports;  // layers that are alike are grouped
   std::vector<WaitTable> waits;
   std::vector<MemoryTable> memory;
+  std::vector<Timeline> timelines;
   std::vector<std::vector<StackRow>> stacks;
 };
 
@@ -194,6 +195,9 @@ void AddTopics(const OwnedPage& owned, Document* document) {
     topic("Ranks", "Steps by rank, by the clock", [&](size_t i) {
       return one_if(owned.waits[i].ranks.size() > 1, [&] { return RankSection(owned.waits[i]); });
     });
+    topic("Timeline", "A step as the GPU saw it", [&](size_t i) {
+      return one_if(owned.timelines[i].known(), [&] { return TimelineSection(owned.timelines[i]); });
+    });
     topic("Memory", "Memory at the peak, by where it was allocated",
           [&](size_t i) { return MemorySections(owned.memory[i]); });
     topic("Stacks", "What is in no layer, by native stack", [&](size_t i) {
@@ -229,6 +233,7 @@ Document PageDocument(std::vector<Report> reports, const ReportLook& look, const
     if (!runs_known) continue;
     owner->waits.push_back(FoldWaits(*runs[i]));
     owner->memory.push_back(FoldMemory(*runs[i]));
+    owner->timelines.push_back(TimelineOf(*runs[i]));
     owner->stacks.push_back(FoldStacks(*runs[i]));
   }
   Document document{.title = DocumentTitle("rfinject report", owner->reports), .owner = owner};

@@ -35,6 +35,7 @@ constexpr auto kRoofline = std::to_array<TableLook>({
     {.column = "ideal_time_per_step_ns", .title = "ideal", .width = 8, .priority = 4},
     {.column = "usual_time_per_step_ns", .title = "usual", .width = 8, .priority = 7},
     {.column = "measured_over_usual", .title = "x usual", .width = 7, .priority = 2},
+    {.column = "other_gpu_time_per_step_ns", .title = "there", .width = 8, .priority = 1},
     {.column = "flop_per_step", .title = "FLOP", .width = 7, .priority = 6},
     {.column = "dram_bytes_per_step", .title = "bytes", .width = 7, .priority = 8, .unit = "B"},
     {.column = "oi_flop_per_byte", .title = "FLOP/B", .width = 6, .priority = 3},
@@ -153,6 +154,7 @@ bool Says(const Report& report, By by, const std::vector<Row>& rows, const Colum
   if (column.name == "usual_time_per_step_ns" || column.name == "measured_over_usual") {
     return report.total.sums[Quantity::kUsualTime] > 0;
   }
+  if (column.name == "other_gpu_time_per_step_ns") return report.device.other.step_ns > 0;
   const auto any = [&rows](auto holds) {
     return std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return holds(row.time.trust); });
   };

@@ -12,6 +12,7 @@
 #include "cli/report/facts/memory.h"
 #include "cli/report/facts/waits.h"
 #include "cli/report/rows/stacks.h"
+#include "cli/report/timeline.h"
 #include "cli/view/document.h"
 
 namespace rfinject::cli {
@@ -20,6 +21,11 @@ namespace rfinject::cli {
 Document MemoryDocument(std::vector<MemoryTable> tables);
 // `table` must outlive the sections.
 std::vector<Section> MemorySections(const MemoryTable& table);
+
+// A step as the GPU saw it. Schema rfinject.timeline/1.
+Document TimelineDocument(std::vector<Timeline> timelines);
+// `timeline` must outlive the section.
+Section TimelineSection(const Timeline& timeline);
 
 // What ran in no layer, by native stack. Schema rfinject.stacks/1.
 struct StackTable {

@@ -135,6 +135,9 @@ std::vector<View> MakeViews() {
        .help = "what is in no layer, by native stack",
        .make = MakeOfRuns<StacksOfRun, StackDocument>},
       {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
+      {.name = "timeline",
+       .help = "a step as the GPU saw it, kernel by kernel",
+       .make = MakeOfRuns<TimelineOf, TimelineDocument>},
       {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
       {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>, .adds_up = true},
   };
@@ -206,6 +209,10 @@ std::vector<ColumnTable> AllColumnTables() {
        InfosOf(RowsOf(std::span<const DiffRow>()).columns)},
       {"What a step waits for", "rfinject report --by wait, rfinject report --by rank",
        "In CSV each line begins with `run`, `device` and `source`.", InfosOf(RowsOf(WaitTable{}).columns)},
+      {"A step as the GPU saw it", "rfinject report --by timeline",
+       "A row a kernel, in the order in which they began; JSON has the bandwidth and the work of tensor pipes of equal parts "
+       "of the step as well.",
+       InfosOf(KernelsOf({}).columns)},
       {"Memory", "rfinject report --by memory", "What was allocated when most was.",
        InfosOf(MemoryOf(std::span<const MemoryRow>()).columns)},
       {"Precisions", "rfinject report --by precision",

@@ -284,6 +284,7 @@ std::vector<std::string> OpeningText(const Report& report) {
   std::vector<std::string> lines = {CostText(report)};
   if (const std::string limit = LimitText(report); !limit.empty()) lines.push_back(limit);
   if (const std::string unusual = UnusualText(report); !unusual.empty()) lines.push_back(unusual);
+  if (const std::string other = OtherGpuText(report.device.other); !other.empty()) lines.push_back(other);
   for (std::string& gain : GainTexts(report, /*titles_only=*/false)) lines.push_back(std::move(gain));
   return lines;
 }

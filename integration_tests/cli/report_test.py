@@ -254,7 +254,7 @@ class ReportTest(CliTest):
     def test_mistakes_in_options(self):
         path = self.trace("tiny")
         for arguments, pattern in [
-            ([path, "--by", "color"], "--by color: there are run, model, phase, layer, class, op, kernel, precision, source, stack, memory, wait and rank"),
+            ([path, "--by", "color"], "--by color: there are run, model, phase, layer, class, op, kernel, precision, source, stack, memory, timeline, wait and rank"),
             ([path, "--format", "pdf"], "--format pdf: there are csv, html, json, junit, markdown, svg and table"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),

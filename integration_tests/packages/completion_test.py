@@ -23,8 +23,8 @@ def rfinject(*arguments, **kwargs):
 
 
 def verbs():
-    text = rfinject("-h").stdout.partition("Verbs")[2]
-    return re.findall(r"^  ([a-z]+) ", text, re.MULTILINE)
+    text = rfinject("-h").stdout.partition("All verbs")[2]
+    return re.findall(r"^  [a-z ]{8} ([a-z]+) ", text, re.MULTILINE)
 
 
 def options_of(verb):

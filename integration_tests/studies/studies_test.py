@@ -160,7 +160,7 @@ SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS),
         "least_memory_time_ns", "least_link_time_ns", "least_time_ns", "time_with_counters_ns", "launch_bound_time_ns",
         "memory_bound_time_ns", "compute_bound_time_ns", "pcie_bound_time_ns", "nvlink_bound_time_ns", "ideal_time_ns",
         "time_low_ns", "time_high_ns", "usual_time_ns", "usual_time_low_ns", "usual_time_high_ns", "time_with_usual_ns",
-        "gpu_idle_before_ns", "gpu_cycles", "kernel_launches"}
+        "other_gpu_time_ns", "other_gpu_time_low_ns", "other_gpu_time_high_ns", "gpu_idle_before_ns", "gpu_cycles", "kernel_launches"}
 # Spread of samples, which sums do not have.
 SPREADS = {"time_ci95_relative", "time_interval", "time_interval_lacks_share", "time_step_spread_relative",
            "time_step_p95_ns", "dram_bytes_ci95_relative", "dram_bytes_interval", "dram_bytes_interval_lacks_share"}

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/report/advice/signature_shapes.h"
+#include "cli/report/keys/expect.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
@@ -167,7 +168,7 @@ std::optional<Fact> FactNamed(std::string_view name) {
 
 FactCollector::FactCollector(const Run& run, const Machine& machine, const ExpectedTimes* model)
     : run_(run),
-      what_if_(machine, model),
+      what_if_(machine, model, run.key.source == SourceKind::kMeasured),
       half_(machine.peak[static_cast<size_t>(Precision::kBf16Tensor)] > 0 ? Precision::kBf16Tensor
                                                                           : Precision::kFp16Tensor) {}
 
@@ -230,8 +231,8 @@ void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, con
   }
 }
 
-void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
-  const std::string_view op = BareName(key);
+// What a measured kernel is a part of is looked at as a whole, as an estimate has it.
+void FactCollector::Add(const LaunchKey& key, const LaunchStats& stats, const Sums& sums) {
   const double ns = sums.time_ns(), launches = static_cast<double>(sums.launches);
   // A kernel of a few blocks takes some times the floor for latencies of its own; beyond, it is slow work.
   constexpr double kLittleLonger = 3;
@@ -240,6 +241,33 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
     sums_[Fact::kShortLaunches] += launches;
     sums_[Fact::kShort] += ns;
   }
+  if (Contains(key.kernel, "nchwToNhwc") || Contains(key.kernel, "nhwcToNchw")) sums_[Fact::kTransposes] += ns;
+  const bool measured = run_.key.source == SourceKind::kMeasured;
+  const std::optional<CallWork> work = measured && what_if_.has_model() ? CallWorkOf(stats) : std::nullopt;
+  if (!work || key.op.empty()) return AddOperator(key, sums);
+  LaunchKey op = {.layer = key.layer, .phase = key.phase, .op = key.op, .kernel = key.op};
+  op.signature = key.signature;
+  op.node = key.node;
+  Calls& calls = calls_[op];
+  calls.sums.Add(sums);
+  calls.calls += work->calls;
+  for (size_t i = 0; i < kPrecisionCount; ++i) calls.flop[i] += work->flop[i] * work->calls;
+}
+
+void FactCollector::Finish() {
+  for (auto& [key, calls] : calls_) {
+    if (!(calls.calls > 0)) continue;
+    calls.sums.launches = static_cast<uint64_t>(std::llround(std::max(1.0, calls.calls)));
+    for (size_t i = 0; i < kPrecisionCount; ++i) {
+      calls.sums[rfinject::cli::FlopIn(static_cast<Precision>(i))] = calls.flop[i];
+    }
+    AddOperator(key, calls.sums);
+  }
+}
+
+void FactCollector::AddOperator(const LaunchKey& key, const Sums& sums) {
+  const std::string_view op = BareName(key);
+  const double ns = sums.time_ns(), launches = static_cast<double>(sums.launches);
   // The usual time stands at an operator's main kernel; its other kernels have none, and their time belongs to it.
   if (sums[Quantity::kTimeWithUsual] > 0) {
     Usual& usual = usual_[{key.layer, key.phase, key.op, key.signature}];
@@ -269,9 +297,6 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
   }
   const bool trains = run_.key.training && key.phase != Phase::kEval;
   if (!trains && Contains(op, "batch_norm")) sums_[Fact::kBatchNormInference] += ns;
-  if (Contains(key.kernel, "nchwToNhwc") || Contains(key.kernel, "nhwcToNchw")) {
-    sums_[Fact::kTransposes] += ns;
-  }
   // zero_grad is the optimizer's, or the model's: filling outside of any layer in the middle of a loop.
   const bool in_loop = key.phase == Phase::kOther || key.phase == Phase::kOptimizer;
   if (key.layer.model.empty() && in_loop && IsAny(op, {"zero_", "_foreach_zero_"})) {

@@ -101,11 +101,14 @@ using FactValues = PerFact<std::optional<double>>;
 // Adds up the facts of one run, launch key by launch key.
 class FactCollector {
  public:
-  // All must outlive it. `model` is null for what was not estimated.
+  // All must outlive it. `model` is null where no operators are known: of what was measured before they were
+  // observed, and of recordings.
   FactCollector(const Run& run, const Machine& machine, const ExpectedTimes* model);
 
   // `sums` are those of all steps, with their least and bound times. `key` must outlive the collector.
-  void Add(const LaunchKey& key, const Sums& sums);
+  void Add(const LaunchKey& key, const LaunchStats& stats, const Sums& sums);
+  // Call it when all keys were added.
+  void Finish();
 
   // `report` has its sums, steps and host time.
   FactValues Values(const Report& report) const;
@@ -127,6 +130,14 @@ class FactCollector {
   };
   using UsualKey = std::tuple<LayerKey, Phase, std::string_view, std::string_view>;
 
+  // The calls of one operator in one place, of all of its kernels.
+  struct Calls {
+    Sums sums;
+    double calls = 0;
+    FlopByPrecision flop{};  // of all calls, by the operator's definition
+  };
+
+  void AddOperator(const LaunchKey& key, const Sums& sums);
   void AddGraphBreaks(const Report& report, FactValues& values) const;
   void AddBeyondUsual(double steps, FactValues& values) const;
   void AddChains(double steps, FactValues& values) const;
@@ -153,6 +164,7 @@ class FactCollector {
   std::map<LayerKey, std::vector<AttentionPart>> attention_;
   std::map<UsualKey, Usual> usual_;  // of a recording
   ElementwiseChains chains_;
+  std::map<LaunchKey, Calls> calls_;  // of a measured run
 };
 
 }  // namespace rfinject::cli

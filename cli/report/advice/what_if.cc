@@ -60,15 +60,22 @@ double ElementBytes(Precision precision) {
 
 }  // namespace
 
+double WhatIf::BeyondExpected(const EstimatedKernel& kernel, const Sums& sums) const {
+  if (!measured_) return 1;
+  const double expected_ns = ExpectedTimeOf(kernel, *model_).expected_s * 1e9 * static_cast<double>(sums.launches);
+  return expected_ns > 0 ? sums.time_ns() / expected_ns : 1;
+}
+
 double WhatIf::InPrecision(const LaunchKey& key, const Sums& sums, Precision to, double bytes_ratio) const {
   if (sums.launches == 0) return 0;
   if (model_ != nullptr) {
     EstimatedKernel kernel = KernelOf(key, sums);
+    const double beyond = BeyondExpected(kernel, sums);
     const std::string signature = Retyped(key.signature, to);
     kernel.signature = signature;
     kernel.bytes *= bytes_ratio;
     kernel.flop = Moved(kernel.flop, to);
-    const double ns = ExpectedTimeOf(kernel, *model_).expected_s * 1e9 * static_cast<double>(sums.launches);
+    const double ns = beyond * ExpectedTimeOf(kernel, *model_).expected_s * 1e9 * static_cast<double>(sums.launches);
     return ns > 0 ? std::min(ns, sums.time_ns()) : sums.time_ns();
   }
   if (!(sums.least_ns() > 0)) return sums.time_ns();
@@ -85,7 +92,8 @@ std::optional<double> WhatIf::WithAlignedChannels(const LaunchKey& key, const Su
   if (model_ == nullptr || sums.launches == 0) return std::nullopt;
   bool changed = false;
   double seconds = 0;
-  const OperatorList operators = OperatorsOf(KernelOf(key, sums));
+  const EstimatedKernel kernel = KernelOf(key, sums);
+  const OperatorList operators = OperatorsOf(kernel);
   for (Operator op : operators.span()) {
     const bool tensor = op.precision != Precision::kFp32 && op.precision != Precision::kFp64;
     if (op.kind != OperatorKind::kConvolution || !tensor || op.groups != 1 || op.c_in < kAlignment)
@@ -97,13 +105,15 @@ std::optional<double> WhatIf::WithAlignedChannels(const LaunchKey& key, const Su
     seconds += model_->Of(op).expected_s;
   }
   if (!changed) return std::nullopt;
-  return std::min(sums.time_ns(), seconds * 1e9 * static_cast<double>(sums.launches));
+  const double ns = seconds * 1e9 * static_cast<double>(sums.launches);
+  return std::min(sums.time_ns(), BeyondExpected(kernel, sums) * ns);
 }
 
 std::optional<double> WhatIf::WithBatch(const LaunchKey& key, const Sums& sums, double times) const {
   if (model_ == nullptr || sums.launches == 0) return std::nullopt;
   double seconds = 0;
-  const OperatorList operators = OperatorsOf(KernelOf(key, sums));
+  const EstimatedKernel kernel = KernelOf(key, sums);
+  const OperatorList operators = OperatorsOf(kernel);
   for (Operator op : operators.span()) {
     if (op.kind == OperatorKind::kConvolution) {
       op.images *= times;
@@ -116,7 +126,7 @@ std::optional<double> WhatIf::WithBatch(const LaunchKey& key, const Sums& sums, 
     }
     seconds += model_->Of(op).expected_s;
   }
-  return seconds * 1e9 * static_cast<double>(sums.launches);
+  return BeyondExpected(kernel, sums) * seconds * 1e9 * static_cast<double>(sums.launches);
 }
 
 double WhatIf::FusedAttention(bool backward, Precision precision, double flop, double bytes, double keys) const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/model/estimated_kernel.h"
 #include "cli/model/expected.h"
 #include "cli/model/roofline.h"
 #include "cli/profile/profile.h"
@@ -18,8 +19,10 @@ namespace rfinject::cli {
 
 class WhatIf {
  public:
-  // `machine` without a name: no roofs are known. `model` is null for what was not estimated. Both must outlive it.
-  WhatIf(const Machine& machine, const ExpectedTimes* model) : machine_(machine), model_(model) {}
+  // `machine` without a name: no roofs are known. `model` is null where no operators are known. Both must outlive it.
+  // `measured`: what an operator takes is no expected time.
+  WhatIf(const Machine& machine, const ExpectedTimes* model, bool measured)
+      : machine_(machine), model_(model), measured_(measured) {}
 
   bool Has(Precision precision) const { return machine_.peak[static_cast<size_t>(precision)] > 0; }
   bool has_roofs() const { return !machine_.name.empty(); }
@@ -47,8 +50,12 @@ class WhatIf {
   double Elementwise(double bytes) const;
 
  private:
+  // How much longer the key's launches took than the model expects them to; 1 for an estimate.
+  double BeyondExpected(const EstimatedKernel& kernel, const Sums& sums) const;
+
   const Machine& machine_;
   const ExpectedTimes* const model_;
+  const bool measured_;
 };
 
 }  // namespace rfinject::cli

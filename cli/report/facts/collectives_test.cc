@@ -5,7 +5,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kNsOfMs = 1'000'000;
 
 // How long each rank's kernels of one name ran, and by how much its host's clock is ahead.
 void Add(uint32_t rank, const std::vector<uint64_t>& durations_ms, uint64_t ahead_ns, cli::Run* run) {
@@ -13,8 +13,8 @@ void Add(uint32_t rank, const std::vector<uint64_t>& durations_ms, uint64_t ahea
     run->kept.collective.Add({.index = i + 1,
                               .kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
                               .rank = rank,
-                              .duration_ns = durations_ms[i] * kMs,
-                              .end_unix_ns = 1000 * kMs + 200 * kMs * (i + 1) + ahead_ns});
+                              .duration_ns = durations_ms[i] * kNsOfMs,
+                              .end_unix_ns = 1000 * kNsOfMs + 200 * kNsOfMs * (i + 1) + ahead_ns});
   }
 }
 
@@ -22,7 +22,7 @@ void Add(uint32_t rank, const std::vector<uint64_t>& durations_ms, uint64_t ahea
 TEST(CollectivesTest, TheRankThatComesLastIsLate) {
   cli::Run run;
   Add(0, {60, 60, 60}, 0, &run);
-  Add(1, {10, 10, 10}, 3000 * kMs, &run);
+  Add(1, {10, 10, 10}, 3000 * kNsOfMs, &run);
   const Collectives found = CollectivesOf(run);
   EXPECT_EQ(found.count, 3u);
   EXPECT_DOUBLE_EQ(found.transfer_ns, 10e6);
@@ -53,8 +53,8 @@ TEST(CollectivesTest, WhatDoesNotEndTogetherIsNotCompared) {
     run.kept.collective.Add({.index = i + 1,
                              .kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
                              .rank = 1,
-                             .duration_ns = 10 * kMs,
-                             .end_unix_ns = 5000 * kMs + 370 * kMs * (i + 1)});
+                             .duration_ns = 10 * kNsOfMs,
+                             .end_unix_ns = 5000 * kNsOfMs + 370 * kNsOfMs * (i + 1)});
   }
   EXPECT_TRUE(CollectivesOf(run).do_not_match);
   EXPECT_EQ(CollectivesOf(run).count, 0u);
@@ -70,8 +70,8 @@ TEST(CollectivesTest, WhatPairsExchangeIsLeftOut) {
       run.kept.collective.Add({.index = i + 1,
                                .kernel = "ncclDevKernel_SendRecv",
                                .rank = rank,
-                               .duration_ns = 2 * kMs,
-                               .end_unix_ns = 900 * kMs + (rank == 0 ? 100 : 160) * kMs * (i + 1)});
+                               .duration_ns = 2 * kNsOfMs,
+                               .end_unix_ns = 900 * kNsOfMs + (rank == 0 ? 100 : 160) * kNsOfMs * (i + 1)});
     }
   }
   EXPECT_EQ(CollectivesOf(run).count, 3u);
@@ -88,8 +88,8 @@ TEST(CollectivesTest, GroupsOfSomeRanksDoNotDisturb) {
                                .kernel = rank < 2 ? "ncclDevKernel_AllGather_RING_LL of left"
                                                   : "ncclDevKernel_AllGather_RING_LL of right",
                                .rank = rank,
-                               .duration_ns = 5 * kMs,
-                               .end_unix_ns = 400 * kMs * (i + 1) + (rank < 2 ? 0 : 77 * kMs)});
+                               .duration_ns = 5 * kNsOfMs,
+                               .end_unix_ns = 400 * kNsOfMs * (i + 1) + (rank < 2 ? 0 : 77 * kNsOfMs)});
     }
   }
   const Collectives found = CollectivesOf(run);

@@ -1,5 +1,7 @@
 #include "cli/report/keys/expect.h"
 
+#include <algorithm>
+
 #include "cli/model/transfer.h"
 #include "gpus/gpus.h"
 
@@ -42,10 +44,41 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
 }
 
 std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration) {
-  if (run.key.source != SourceKind::kImported) return std::nullopt;
+  const auto knows_operator = [](const auto& launch) {
+    return launch.second.metrics.contains(std::string(kMetricCallPart));
+  };
+  const bool measured = run.key.source == SourceKind::kMeasured;
+  if (measured ? !std::ranges::any_of(run.launches, knows_operator) : run.key.source != SourceKind::kImported) {
+    return std::nullopt;
+  }
   const Gpu* gpu = FindGpu(machine);
   if (gpu == nullptr || !HasEstimates(*gpu)) return std::nullopt;
   return ExpectedTimes(*gpu, calibration);
+}
+
+std::optional<CallWork> CallWorkOf(const LaunchStats& stats) {
+  const auto find = [&stats](std::string_view metric) -> const Stat* {
+    const auto found = stats.metrics.find(std::string(metric));
+    return found != stats.metrics.end() && found->second.n > 0 ? &found->second : nullptr;
+  };
+  const Stat* const bytes = find(kMetricCompulsoryBytes);
+  if (bytes == nullptr) return std::nullopt;
+  CallWork work;
+  if (bytes->max == 0) return work;
+  // All calls of a key have the same operands.
+  const Stat* const part = find(kMetricCallPart);
+  const double calls = part != nullptr && part->n == bytes->n && part->sum > 0
+                           ? static_cast<double>(part->sum) / static_cast<double>(kWholeCall)
+                           : static_cast<double>(bytes->sum) / static_cast<double>(bytes->max);
+  work.bytes = static_cast<double>(bytes->sum) / calls;
+  const bool observed = std::ranges::any_of(kMetricCallFlop, [&](std::string_view metric) { return find(metric); });
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    const Stat* const flop = find(observed ? kMetricCallFlop[i] : kMetricFlop[i]);
+    if (flop != nullptr) work.flop[i] = static_cast<double>(flop->sum) / calls;
+  }
+  // Samples may be those of some launches.
+  work.calls = calls * static_cast<double>(stats.launches) / static_cast<double>(bytes->n);
+  return work;
 }
 
 namespace {
@@ -60,34 +93,41 @@ void RestoreConvolution(const LaunchKey& key, const LaunchStats& stats, double c
   for (double& flop : kernel->flop) flop *= defined / executed;
 }
 
+// What all calls take, of which the key's launches are a part. Nothing where that is not known.
+std::optional<ExpectedTime> ExpectedOfCalls(const LaunchKey& key, const LaunchStats& stats,
+                                            const ExpectedTimes& model, const Sums& sums) {
+  const std::optional<CallWork> work = CallWorkOf(stats);
+  if (!work) return std::nullopt;
+  ExpectedTime time;
+  if (!(work->calls > 0)) return time;
+  time = ExpectedTransfer({.pcie_bytes = sums[Quantity::kPcieBytes] / work->calls}, model.gpu());
+  if (!(time.expected_s > 0)) {
+    EstimatedKernel kernel{.op = key.op, .signature = key.signature, .flop = work->flop, .bytes = work->bytes};
+    RestoreConvolution(key, stats, work->calls, &kernel);
+    time = ExpectedTimeOf(kernel, model);
+  }
+  if (!(time.expected_s > 0)) return std::nullopt;
+  for (double* const seconds : {&time.expected_s, &time.low_s, &time.high_s}) *seconds *= work->calls;
+  return time;
+}
+
 }  // namespace
 
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums) {
-  const auto bytes = stats.metrics.find(std::string(kMetricCompulsoryBytes));
-  if (bytes == stats.metrics.end() || bytes->second.n == 0) return;
-  ExpectedTime usual;
-  double ns = 0;  // of all calls, for a second of one
-  if (bytes->second.max > 0) {
-    // Kernels share the work of a call; all calls of a key have the same operands.
-    const auto part = stats.metrics.find(std::string(kMetricCallPart));
-    const double calls = part != stats.metrics.end() && part->second.n == bytes->second.n && part->second.sum > 0
-                             ? static_cast<double>(part->second.sum) / static_cast<double>(kWholeCall)
-                             : static_cast<double>(bytes->second.sum) / static_cast<double>(bytes->second.max);
-    EstimatedKernel kernel{
-        .op = key.op, .signature = key.signature, .bytes = static_cast<double>(bytes->second.sum) / calls};
-    for (size_t i = 0; i < kPrecisionCount; ++i) {
-      const auto flop = stats.metrics.find(std::string(kMetricFlop[i]));
-      if (flop != stats.metrics.end()) kernel.flop[i] = static_cast<double>(flop->second.sum) / calls;
-    }
-    RestoreConvolution(key, stats, calls, &kernel);
-    usual = ExpectedTimeOf(kernel, model);
-    if (!(usual.expected_s > 0)) return;
-    ns = 1e9 * calls;
-  }
-  (*sums)[Quantity::kUsualTime] += usual.expected_s * ns;
-  (*sums)[Quantity::kUsualLow] += usual.low_s * ns;
-  (*sums)[Quantity::kUsualHigh] += usual.high_s * ns;
+  const std::optional<ExpectedTime> usual = ExpectedOfCalls(key, stats, model, *sums);
+  if (!usual) return;
+  (*sums)[Quantity::kUsualTime] += usual->expected_s * 1e9;
+  (*sums)[Quantity::kUsualLow] += usual->low_s * 1e9;
+  (*sums)[Quantity::kUsualHigh] += usual->high_s * 1e9;
   (*sums)[Quantity::kTimeWithUsual] += sums->time_ns();
+}
+
+void AddOther(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& other, Sums* sums) {
+  const std::optional<ExpectedTime> time = ExpectedOfCalls(key, stats, other, *sums);
+  if (!time) return;
+  (*sums)[Quantity::kOtherTime] += time->expected_s * 1e9;
+  (*sums)[Quantity::kOtherLow] += time->low_s * 1e9;
+  (*sums)[Quantity::kOtherHigh] += time->high_s * 1e9;
 }
 
 }  // namespace rfinject::cli

@@ -27,13 +27,25 @@ std::optional<ExpectedTimes> ModelOf(const Run& run, const Calibration& calibrat
 // estimated key are alike.
 void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantities& quantities);
 
-// The model of the GPU that a recording was made on, by its row in the table of GPUs; nothing for a run of another
-// kind, and for a GPU that is in no table.
+// What one call of a key's operator computes, and how many calls the key's launches are the work of: kernels of one
+// call share it.
+struct CallWork {
+  double calls = 0, bytes = 0;
+  FlopByPrecision flop{};
+};
+// Nothing where no operator is known of the key. No calls: a kernel that only helps others.
+std::optional<CallWork> CallWorkOf(const LaunchStats& stats);
+
+// The model of the GPU that a run was measured or recorded on, by its row in the table of GPUs; nothing where no
+// operators are known, and for a GPU that is in no table.
 std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration);
 
 // Adds to `sums` what the key's operators usually take, where their work is known by shapes. A key has the part of it
 // that it has of the operators' work (kMetricCallPart); kernels that help have none, and their time belongs to it.
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums);
+
+// Adds what they are expected to take on another GPU, whose model that is (kOtherTime).
+void AddOther(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& other, Sums* sums);
 
 }  // namespace rfinject::cli
 

@@ -49,11 +49,15 @@ enum class Quantity : uint8_t {
   kTimeHigh,
   kWinogradTime,  // of kTime, convolutions that execute fewer FLOP than are counted
   kForeignTime,   // of kTime, operators whose parameters come from other GPUs
-  // Of recordings whose work is known by its shapes (expect.h).
+  // Of what was measured or recorded, where operators and their shapes are known (expect.h).
   kUsualTime,  // what such operators usually take on that GPU
   kUsualLow,   // the ends of its 80 % interval
   kUsualHigh,
   kTimeWithUsual,  // the part of kTime for which that is known
+  // What the same operators are expected to take on the GPU of --on (other_gpu.h).
+  kOtherTime,
+  kOtherLow,  // the ends of its 80 % interval
+  kOtherHigh,
   kEnd,
 };
 inline constexpr size_t kQuantityCount = static_cast<size_t>(Quantity::kEnd);
@@ -180,14 +184,21 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kWinogradTime, "", "", "", "ns"},
     {Quantity::kForeignTime, "", "", "", "ns"},
     {Quantity::kUsualTime, "usual_time_ns", "Usual time, all steps",
-     "Of a recording: the time that the same operators are expected to take on this GPU, as an estimate has it.",
-     "ns", Zero::kUnknown},
+     "The time that the same operators are expected to take on this GPU, as an estimate has it.", "ns",
+     Zero::kUnknown},
     {Quantity::kUsualLow, "usual_time_low_ns", "Usual time, 80 % from",
      "Lower end of the 80 % interval of the usual time.", "ns", Zero::kUnknown},
     {Quantity::kUsualHigh, "usual_time_high_ns", "Usual time, 80 % to",
      "Upper end of the 80 % interval of the usual time.", "ns", Zero::kUnknown},
     {Quantity::kTimeWithUsual, "time_with_usual_ns", "GPU time with a usual time",
      "Of the GPU time, that of operators whose usual time is known.", "ns", Zero::kUnknown},
+    {Quantity::kOtherTime, "other_gpu_time_ns", "Time on the other GPU",
+     "With --on GPU: what the same operators are expected to take there, longer than usual by as much as here.", "ns",
+     Zero::kUnknown},
+    {Quantity::kOtherLow, "other_gpu_time_low_ns", "Time on the other GPU, 80 % from",
+     "Lower end of the 80 % interval of the time on the other GPU.", "ns", Zero::kUnknown},
+    {Quantity::kOtherHigh, "other_gpu_time_high_ns", "Time on the other GPU, 80 % to",
+     "Upper end of the 80 % interval of the time on the other GPU.", "ns", Zero::kUnknown},
 });
 
 inline constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {

@@ -197,17 +197,18 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.time_ns())); }},
     {UnitColumn("ideal_time_per_step_ns", "ns", "Least time of a step that the datasheet allows.").ShownOnly(),
      [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.ideal_ns())); }},
-    {UnitColumn("usual_time_per_step_ns", "ns",
-                "Of a recording: the time that a step's operators are expected to take on this GPU.")
+    {UnitColumn("usual_time_per_step_ns", "ns", "The time that a step's operators are expected to take on this GPU.")
          .ShownOnly(),
      [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums[Quantity::kUsualTime])); }},
-    {PlainColumn("measured_over_usual",
-                 "Of a recording: the time of its operators over what they usually take on this GPU.")
-         .ShownOnly(),
+    {PlainColumn("measured_over_usual", "The time of operators over what they usually take on this GPU.").ShownOnly(),
      [](const ReportRow& at) {
        const double usual = at.row.sums[Quantity::kUsualTime];
        return Ratio(at.row.sums[Quantity::kTimeWithUsual] / usual, usual);
      }},
+    {UnitColumn("other_gpu_time_per_step_ns", "ns",
+                "With --on GPU: the time that a step's operators are expected to take there.")
+         .ShownOnly(),
+     [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums[Quantity::kOtherTime])); }},
     {UnitColumn("flop_per_step", "FLOP", "Executed FLOP of a step.").ShownOnly().OfCounters(),
      [](const ReportRow& at) { return KnownCell(PerStep(at.report, at.row.sums.total_flop())); }},
     {UnitColumn("dram_bytes_per_step", "B", "DRAM bytes of a step.").ShownOnly().OfCounters(),
