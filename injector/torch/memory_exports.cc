@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "collector/memory_events.h"
+#include "injector/torch/symbols.h"
 
 namespace rfinject {
 namespace {
@@ -25,9 +26,8 @@ class Next {
   Function* Get() {
     Function* found = found_.load(std::memory_order_relaxed);
     if (found != nullptr) return found;
-    for (const char* const library :
-         {"librfinject_cuda13.so", "librfinject_cuda12.so", "librfinject_cuda11.so", "libc10.so"}) {
-      void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    for (const char* const library : {"librfinject_cuda", "libc10.so"}) {
+      void* const handle = OpenLoaded(library, nullptr);
       if (handle == nullptr) continue;
       found = reinterpret_cast<Function*>(dlsym(handle, name_));
       if (found != nullptr) break;

@@ -26,13 +26,16 @@ int CopyPathOf(dl_phdr_info* info, size_t, void* data) {
   return 1;
 }
 
-// The handle stays open, so that the library cannot go away while our callbacks are in it.
+}  // namespace
+
 void* OpenLoaded(const char* prefix, std::string* path) {
   Wanted wanted{.prefix = prefix, .path = {}};
   if (dl_iterate_phdr(CopyPathOf, &wanted) == 0) return nullptr;
   if (path != nullptr) *path = wanted.path;
   return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
 }
+
+namespace {
 
 class Binder {
  public:

@@ -66,6 +66,11 @@ struct TorchSymbols {
   }
 };
 
+// A handle of the library of the process whose file's name begins with `prefix` ("libc10.so", which Debian calls
+// libc10.so.1.13), and its path where `path` is not null; null when there is none. The handle stays open, so that the
+// library cannot go away while our callbacks are in it.
+void* OpenLoaded(const char* prefix, std::string* path);
+
 // False when no libtorch_cpu is loaded. libtorch is loaded with RTLD_LOCAL, so that RTLD_DEFAULT would find nothing:
 // the library is looked for by name among those that the process has mapped.
 bool FindTorchSymbols(TorchSymbols* symbols);

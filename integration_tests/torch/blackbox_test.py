@@ -41,6 +41,14 @@ TRAIN = '''
 '''
 
 
+MEMORY_PROFILED = '''
+    import torch
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        torch.ones(1000) + torch.ones(1000)
+    print(sorted((event.key, event.count, event.cpu_memory_usage) for event in profile.key_averages()))
+'''
+
+
 def run(program, **environment):
     """Runs the program under the library; its standard output and its one trace."""
     with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +68,13 @@ def orphans(trace):
 
 
 class BlackBoxTest(unittest.TestCase):
+
+    def test_the_programs_profiler_hears_of_memory(self):
+        # Torch's allocators find the library's function of that name first.
+        plain = subprocess.run([sys.executable, '-c', textwrap.dedent(MEMORY_PROFILED)], capture_output=True, text=True,
+                               check=True).stdout
+        self.assertRegex(plain, r"aten::ones', \d+, [1-9]")
+        self.assertEqual(run(MEMORY_PROFILED)[0], plain)
 
     def test_resnet18_in_every_tier(self):
         plain = subprocess.run([sys.executable, '-c', textwrap.dedent(TRAIN % 'resnet18')], capture_output=True,
