@@ -141,7 +141,9 @@ class Layout {
 
   void AddLayers(const Box& box) {
     AddFrame(box, out_);
-    Title("layers", box);
+    const bool has_layers =
+        std::ranges::any_of(timeline_.kernels, [](const TimelineKernel& kernel) { return !kernel.layer.empty(); });
+    Title(has_layers ? "layers" : "operators", box);
     bool odd = false;
     for (const TimelineLayer& layer : timeline_.layers) {
       const double left = X(layer.start_ns), right = X(layer.end_ns);
@@ -150,9 +152,12 @@ class Layout {
                odd ? "bk" : "bk od",
                layer.name + ", " + std::string(PhaseName(layer.phase)) + "\n" +
                    Duration(layer.end_ns - layer.start_ns) + " at " + Duration(layer.start_ns));
-      constexpr double kBeside = 3;
-      const Text name = MakeText("bt", layer.name, {left + kBeside, box.y + 15}, Anchor::kStart, kSmallText);
-      if (name.box.width + 2 * kBeside <= right - left) out_->texts.push_back(name);
+      constexpr double kBeside = 3, kWorthAName = 44;
+      const double room = right - left - 2 * kBeside;
+      if (room < kWorthAName) continue;
+      const Text name = MakeText("bt", FitTo(layer.name, room, kSmallText), {left + kBeside, box.y + 15},
+                                 Anchor::kStart, kSmallText);
+      if (name.box.width <= room) out_->texts.push_back(name);
     }
   }
 

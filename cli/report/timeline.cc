@@ -92,9 +92,11 @@ void AddKernels(const StepTimelineInfo& info, Timeline* timeline) {
 
 void AddLayers(Timeline* timeline) {
   for (const TimelineKernel& kernel : timeline->kernels) {
+    const size_t colons = kernel.op.rfind("::");
+    const std::string op = colons == std::string::npos ? kernel.op : kernel.op.substr(colons + 2);
     const std::string name = !kernel.layer.empty()   ? kernel.layer
                              : !kernel.model.empty() ? kernel.model
-                             : !kernel.op.empty()    ? kernel.op
+                             : !op.empty()           ? op
                                                      : std::string(PhaseName(kernel.phase));
     const double end = kernel.start_ns + kernel.duration_ns;
     TimelineLayer* const last = timeline->layers.empty() ? nullptr : &timeline->layers.back();
