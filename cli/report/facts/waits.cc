@@ -275,7 +275,7 @@ WaitTable FoldWaits(const Run& run) {
   table.collectives = CollectivesOf(run);
   if (run.key.source == SourceKind::kMeasured) table.idle = IdleByLayer(run, table.all.idle_ns().value_or(0));
   for (const auto& [rank, times] : run.step_times) {
-    RankWaits& one = table.ranks.emplace_back(RankName(rank), WaitsOfTimes(times));
+    RankWaits& one = table.ranks.emplace_back(RankWaits{RankName(rank), WaitsOfTimes(times)});
     const auto at = table.collectives.ranks.find(rank);
     if (at == table.collectives.ranks.end()) continue;
     one.late_ns = at->second.late_ns;
