@@ -304,7 +304,7 @@ class Graphs(Measured):
                     self.assertEqual([one for one in trace.diagnostic_ids() if "graph" in one], [])
 
     def test_what_does_not_run_as_it_was_captured_stays_a_graph(self):
-        self.STEPS = 240  # so that a step with the graph is timed before FLOP have their turn
+        self.STEPS = 600  # so that a step with the graph is timed before FLOP have their turn
         for ids in ("swapped",) + (("grids",) if ALL else ()):
             with self.subTest(ids=ids):
                 found, _, trace, folder = self.graphed("step", ids, warm_up=4)
