@@ -26,7 +26,8 @@ constexpr auto kKernelColumns = std::to_array<ColumnOf<TimelineKernel>>({
      [](const TimelineKernel& kernel) { return TextCell(kernel.layer); }},
     {TextColumn("op", "The operator that launched it."),
      [](const TimelineKernel& kernel) { return TextCell(kernel.op); }},
-    {TextColumn("kernel", "The kernel's name."), [](const TimelineKernel& kernel) { return TextCell(kernel.kernel); }},
+    {TextColumn("kernel", "The kernel's name."),
+     [](const TimelineKernel& kernel) { return TextCell(kernel.kernel); }},
     {UnitColumn("dram_bytes", "B", "DRAM bytes in its time, by samples.").Additive(),
      [](const TimelineKernel& kernel) { return KnownCell(kernel.dram_bytes); }},
 });

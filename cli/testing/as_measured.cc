@@ -44,7 +44,7 @@ Profile AsMeasured(const Profile& estimate) {
     LaunchStats of_main = stats;
     Sums sums;
     sums.launches = stats.launches;
-    const auto sum = [&stats](std::string_view metric) {
+    const auto sum = [&stats = stats](std::string_view metric) {
       const auto found = stats.metrics.find(std::string(metric));
       return found != stats.metrics.end() ? static_cast<double>(found->second.sum) : 0.0;
     };
