@@ -106,7 +106,8 @@ class Works {
   uint64_t UsualTimeOf(const KeyState& key) const {
     const auto is_time = [this](const auto& metric) { return metric.first == time_; };
     const auto time = std::ranges::find_if(key.metrics, is_time);
-    return time != key.metrics.end() ? static_cast<uint64_t>(time->second.mean()) : 0;
+    constexpr double kLongest = 1e14;  // a damaged trace may say more; no sum of a call's kernels overflows
+    return time != key.metrics.end() ? static_cast<uint64_t>(std::clamp(time->second.mean(), 0.0, kLongest)) : 0;
   }
 
   State* const state_;
