@@ -90,15 +90,17 @@ struct Group {
   double us = 0, bytes = 0, squares = 0;
 };
 
+bool RanOnGpu(const json& event) {
+  const std::string category = event.value("cat", "");
+  return event.value("ph", "") == "X" &&
+         (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset");
+}
+
 void ReadKernels(const json& trace, std::vector<TimedKernel>* kernels, std::vector<Group>* groups) {
   const auto base = trace.value("baseTimeNanoseconds", uint64_t{0});
   std::map<std::pair<std::string, std::string>, uint32_t> numbers;
   for (const json& event : trace.at("traceEvents")) {
-    const std::string category = event.value("cat", "");
-    if (event.value("ph", "") != "X" ||
-        (category != "kernel" && category != "gpu_memcpy" && category != "gpu_memset")) {
-      continue;
-    }
+    if (!RanOnGpu(event)) continue;
     const json& args = event.at("args");
     const std::string name = event.at("name"), grid = args.contains("grid") ? args["grid"].dump() : "";
     const auto [number, is_new] = numbers.try_emplace({name, grid}, static_cast<uint32_t>(numbers.size()));
@@ -252,11 +254,7 @@ rfinject::cupti::TimeJoin LogOf(const json& trace, rfinject::cupti::LaunchKeys* 
   const auto base = trace.value("baseTimeNanoseconds", uint64_t{0});
   rfinject::cupti::TimeJoin join;
   for (const json& event : trace.at("traceEvents")) {
-    const std::string category = event.value("cat", "");
-    if (event.value("ph", "") != "X" ||
-        (category != "kernel" && category != "gpu_memcpy" && category != "gpu_memset")) {
-      continue;
-    }
+    if (!RanOnGpu(event)) continue;
     const json& args = event.at("args");
     rfinject::cupti::LaunchCall call;
     static std::map<std::string, char> functions;
@@ -269,8 +267,8 @@ rfinject::cupti::TimeJoin LogOf(const json& trace, rfinject::cupti::LaunchKeys* 
     const uint32_t key = keys->Find(call, name.c_str(), recorder, &identity);
     const auto ns = [](const json& us) { return static_cast<uint64_t>(std::llround(us.get<double>() * 1e3)); };
     const uint64_t start = base + ns(event.at("ts")), end = start + ns(event.at("dur"));
-    join.ran.push_back(
-        {static_cast<uint32_t>(join.launches.size()), category != "kernel", 0, start, end, args.value("stream", 0U)});
+    join.ran.push_back({static_cast<uint32_t>(join.launches.size()), event.value("cat", "") != "kernel", 0, start,
+                        end, args.value("stream", 0U)});
     join.launches.push_back({key, end - start, host.StepAt(event.at("ts"))});
   }
   std::sort(join.ran.begin(), join.ran.end(), [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
