@@ -180,7 +180,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
       check(ParseOneOf(value, {"auto", "range", "user", "legacy", "pm", "times", "none"}, &settings.mode),
             "one of auto, range, user, legacy, pm, times, none is wanted");
     } else if (word == "OPERATORS") {
-      check(ParseOneOf(value, {"auto", "all", "none"}, &settings.operators), "one of auto, all, none is wanted");
+      check(ParseOneOf(value, {"auto", "slices", "all", "none"}, &settings.operators),
+            "one of auto, slices, all, none is wanted");
     } else if (word == "LATEST") {
       check(ParseFlag(value, &settings.link_latest), "0 or 1 is wanted");
     } else if (word == "LAUNCHED") {

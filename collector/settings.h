@@ -27,7 +27,9 @@ struct Settings {
   std::string metrics;          // RFINJECT_METRICS: extra hardware metrics, comma separated
   std::string tier;             // RFINJECT_TIER: force a lower tier (A…F), for tests and for trouble
   std::string mode;             // RFINJECT_MODE: auto|range|user|legacy|pm|times|none, the hardware source to use
-  std::string operators;  // RFINJECT_OPERATORS: auto|all|none, the steps of a measured run whose operators are seen
+  // RFINJECT_OPERATORS: auto|slices|all|none, what is heard of a measured run's operators: what is due, a slice or
+  // all of every step, nothing
+  std::string operators;
   bool disabled = false;  // RFINJECT_DISABLE=1: do nothing at all
   // RFINJECT_LATEST=1: the output folder is this run's alone, and the link `latest` beside it is to name it.
   bool link_latest = false;
@@ -37,6 +39,13 @@ struct Settings {
   std::string change;  // RFINJECT_TRY: a file of Python that runs when torch is imported (injector/python/change.h)
   std::string job;     // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
 };
+
+// Whether so few steps are wanted that the run is made for measuring: it may wait for what a longer one has in
+// passing.
+inline constexpr uint64_t kShortRun = 1000;  // steps
+inline bool IsShortRun(const Settings& settings) noexcept {
+  return settings.steps != 0 && settings.steps <= kShortRun;
+}
 
 // Parses the environment at the first call, and returns the same object afterwards. Bad values keep the default and
 // are kept in `SettingsErrors`, one line each, for the trace, and so are unknown RFINJECT_* names.

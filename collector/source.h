@@ -23,9 +23,14 @@ class Source {
   // Whether OnOp should ever be called. The injector then finds out how to observe ATen operators with their
   // operands.
   virtual bool wants_ops() const noexcept { return false; }
-  // Whether it should be called in the step that begins. Operators that are observed cost the host about a
-  // microsecond each, all others nothing. Asked at first, and whenever a step has ended.
+  // Whether it should be called from the beginning of the step that begins. Operators that are observed cost the host
+  // some microseconds each, all others nothing. Asked at first, and whenever a step has ended.
   virtual bool wants_ops_now() const noexcept { return wants_ops(); }
+  // Whether it is ever called for a slice of a step. A slice also begins where operator_slices.h says so, and ends
+  // where WantsOpsBehind is false. That is asked when a thread, between two operators, has got from one place of the
+  // program (a module's call, an autograd node, an optimizer's step) to another.
+  virtual bool wants_slices_of_ops() const noexcept { return false; }
+  virtual bool WantsOpsBehind() noexcept { return true; }
   // How many kernels the calling thread has launched or captured, kept there as long as the thread lives; not all of
   // them need be counted while no operators are wanted.
   virtual const uint64_t* LaunchesOfThread() const noexcept {

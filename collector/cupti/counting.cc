@@ -21,8 +21,6 @@ namespace {
 // For how long, at most, a short run waits for the counters to be opened, and for what is in hand at its end; and for
 // how long the end of a process waits for our thread: planning takes half a second, and must not outlive CUPTI.
 constexpr int64_t kLongestHoldNs = 3'000'000'000, kLongestEndNs = 500'000'000, kLongestStopNs = 2'000'000'000;
-// A run with more steps than this is long enough for counters that are opened while it goes on.
-constexpr uint64_t kShortRun = 1000;
 // While ranges are counted kernels are timed once in so many steps.
 constexpr uint64_t kStepsOfRanges = 48;
 
@@ -73,12 +71,10 @@ void Counting::Begin(uint64_t step) {
   Hold();
 }
 
-bool Counting::IsShortRun() const { return settings_.steps != 0 && settings_.steps <= kShortRun; }
-
 // In a short run the program waits while counters are opened, and at its end for what is being read: it would be over
 // before anything was known.
 void Counting::Hold() {
-  if (!IsShortRun()) return;
+  if (!IsShortRun(settings_)) return;
   const bool over = recorder_.WindowIsOver();
   const int64_t deadline = MonotonicNs() + (over ? kLongestEndNs : kLongestHoldNs);
   const auto waits = [&] {

@@ -160,7 +160,6 @@ class Counting {
   void FinishBatch(Device* device);
   void BeginBatch(Device* device);
   bool RangesHaveTheirTurn(bool wanted);
-  bool IsShortRun() const;
   bool Waited(const Device& device) const;
   void CloseSampling() RFINJECT_REQUIRES(calls_);
   void CloseSessions();

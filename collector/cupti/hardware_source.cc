@@ -42,7 +42,9 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   }
 
   bool wants_ops() const noexcept override { return settings_.operators != "none"; }
-  bool wants_ops_now() const noexcept override { return operators_.observing(); }
+  bool wants_ops_now() const noexcept override { return operators_.HearsStepFromItsBeginning(); }
+  bool wants_slices_of_ops() const noexcept override { return true; }
+  bool WantsOpsBehind() noexcept override { return operators_.GoesOn(); }
   const uint64_t* LaunchesOfThread() const noexcept override { return cupti::OperatorCalls::LaunchesOfThread(); }
   bool OnOp(const OpCall& call, const Site& site) noexcept override {
     return operators_.OnOp(call, site.phase == Phase::kRecompute);
@@ -87,7 +89,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   std::atomic<State> state_{State::kWaiting};
   cupti::LaunchKeys keys_;
   cupti::Contexts contexts_{api_};
-  cupti::OperatorCalls operators_{keys_, recorder_, settings_.operators};
+  cupti::OperatorCalls operators_{keys_, recorder_, settings_.operators, IsShortRun(settings_)};
   cupti::AllocatorMemory memory_{recorder_};
   cupti::LaunchTap tap_{api_, contexts_, keys_, operators_, recorder_, *this};
   cupti::Counting counting_{settings_, api_, contexts_, tap_, keys_, recorder_};

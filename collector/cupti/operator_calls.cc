@@ -7,6 +7,7 @@
 
 #include "collector/cupti/lock_waits.h"
 #include "collector/hash.h"
+#include "collector/operator_slices.h"
 #include "collector/run_facts.h"
 #include "collector/thread_block.h"
 #include "operators/cost.h"
@@ -26,9 +27,10 @@ struct CallCost {
 namespace {
 
 constexpr size_t kMaxWorks = 1 << 16;  // that are kept
-constexpr uint64_t kLeast = 2;         // steps that are observed, for splitting keys
-constexpr uint64_t kFirst = 4;         // steps that are observed as soon as keys are new
-constexpr uint64_t kStepsForOne = 64;  // later
+constexpr uint64_t kLeast = 2;         // sweeps, for splitting keys
+constexpr uint64_t kFirst = 4;         // sweeps that begin as soon as keys are new
+constexpr uint64_t kSlices = 10;       // of a sweep; a step of which so much is heard takes 3 % longer
+constexpr uint64_t kStepsForOne = 64;  // later, for a sweep
 constexpr uint64_t kMaxGap = 1024;     // steps between two looks for what was not found
 // A key of more launches in a step is not split.
 constexpr size_t kMaxPlaces = 4096;
@@ -94,6 +96,8 @@ uint32_t GradientsOf(const OpCall& call) noexcept {
 const uint64_t* OperatorCalls::LaunchesOfThread() noexcept { return &t_launches; }
 
 void OperatorCalls::NoteObserved(uint32_t key, const LaunchIdentity& identity, uint32_t compiled) noexcept {
+  const uint64_t number = slice_.launches.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!whole_) TellLaunchOfSlices(number == slice_.first.load(std::memory_order_relaxed));
   Launched* const launched = g_launched.Get(&t_launched);
   if (launched == nullptr) return;
   uint32_t place = kNoPlace;
@@ -102,10 +106,10 @@ void OperatorCalls::NoteObserved(uint32_t key, const LaunchIdentity& identity, u
     const HeldLock held(lock_);
     try {
       if (sequences_.size() <= key) sequences_.resize(key + 1);
-      std::vector<LaunchKeys::WorkName>& now = sequences_[key].now;
-      if (now.size() < kMaxPlaces) {
-        place = static_cast<uint32_t>(now.size());
-        now.emplace_back();
+      Sequence& of = sequences_[key];
+      if (of.launched < kMaxPlaces) {
+        place = of.launched++;
+        if (place == of.now.size()) of.now.emplace_back();
       }
       is_compiled = compiled != 0 && AddCompiled(identity, key, place, compiled);
     } catch (...) {  // the key is not split, then
@@ -229,13 +233,14 @@ void OperatorCalls::SplitKeys() {
   for (uint32_t key = 0; key < sequences_.size(); ++key) {
     Sequence& of = sequences_[key];
     if (of.now.empty()) continue;
-    const bool known = std::ranges::find(of.now, LaunchKeys::WorkName()) == of.now.end();
+    const bool known = !of.varies && std::ranges::find(of.now, LaunchKeys::WorkName()) == of.now.end();
     const bool differ = std::ranges::find_if(of.now, [&](auto name) { return name != of.now[0]; }) != of.now.end();
     if (known && differ && of.now.size() < kMaxPlaces && !of.split && of.now == of.before) {
       of.split = true;
       Split(key, of);
     }
     of.before = std::exchange(of.now, {});
+    of.varies = false;
   }
 }
 
@@ -272,34 +277,77 @@ void OperatorCalls::Tell() {
 }
 
 bool OperatorCalls::IsDue(uint64_t step) const noexcept {
-  if (none_ || all_ || observed_ < kLeast) return !none_;
+  if (none_ || always_ || observed_ < kLeast) return !none_;
   const uint32_t size = keys_.size();
   if (known_count_.load(std::memory_order_relaxed) >= size) return false;
   if (observed_ >= kFirst && observed_ * kStepsForOne > step) return false;
   return size > last_size_ || step >= next_;
 }
 
+// --- Slices.
+
+bool OperatorCalls::GoesOn() noexcept {
+  const uint64_t launches = slice_.launches.load(std::memory_order_relaxed);
+  if (whole_ || launches < slice_.least.load(std::memory_order_relaxed)) return true;
+  uint64_t unknown = 0;
+  slice_.stopped.compare_exchange_strong(unknown, launches, std::memory_order_relaxed);
+  return false;
+}
+
+bool OperatorCalls::EndsSweep(uint64_t launches) noexcept {
+  if (whole_) return true;
+  // The first step of the first sweep only tells how many launches there are.
+  const bool heard =
+      slice_.from_beginning.load(std::memory_order_relaxed) || slice_.first.load(std::memory_order_relaxed) != 0;
+  const uint64_t stopped = slice_.stopped.exchange(0, std::memory_order_relaxed);
+  of_last_step_ = launches;
+  if (heard && stopped == 0) return true;
+  slice_.first.store(stopped, std::memory_order_relaxed);
+  slice_.from_beginning.store(stopped == 0, std::memory_order_relaxed);
+  slice_.least.store(stopped + std::max<uint64_t>(launches / kSlices, 1), std::memory_order_relaxed);
+  return false;
+}
+
+void OperatorCalls::EndSequencesOfStep() noexcept {
+  if (!lock_.LockFor(kStepLockWaitNs)) return;
+  const HeldLock held(lock_);
+  for (Sequence& of : sequences_) of.varies |= std::exchange(of.launched, 0) != of.now.size();
+}
+
+void OperatorCalls::EndSweep(uint64_t step) noexcept {
+  if (lock_.LockFor(kStepLockWaitNs)) {
+    const HeldLock held(lock_);
+    try {
+      Tell();
+      SplitKeys();
+    } catch (...) {
+      recorder_.CountDrop("operators for which there was no memory");
+    }
+  }
+  ++observed_;
+  const uint32_t size = keys_.size();
+  gap_ = size > last_size_ ? 1 : std::min(2 * gap_, kMaxGap);
+  next_ = step + 1 + gap_;
+  last_size_ = size;
+}
+
+// --- The end of a step.
+
 void OperatorCalls::OnStepEnd(uint64_t step) noexcept {
   keys_.BeginStep();
   unknown_.Report();
   if (gpu_.load(std::memory_order_relaxed) == nullptr) return;
+  const uint64_t launches = slice_.launches.exchange(0, std::memory_order_relaxed);
   if (observing()) {
-    if (lock_.LockFor(kStepLockWaitNs)) {
-      const HeldLock held(lock_);
-      try {
-        Tell();
-        SplitKeys();
-      } catch (...) {
-        recorder_.CountDrop("operators for which there was no memory");
-      }
-    }
-    ++observed_;
-    const uint32_t size = keys_.size();
-    gap_ = size > last_size_ ? 1 : std::min(2 * gap_, kMaxGap);
-    next_ = step + 1 + gap_;
-    last_size_ = size;
+    EndSequencesOfStep();
+    if (!EndsSweep(launches)) return;
+    EndSweep(step);
   }
-  observing_.store(IsDue(step + 1), std::memory_order_relaxed);
+  const bool due = IsDue(step + 1);
+  slice_.first.store(0, std::memory_order_relaxed);
+  slice_.least.store(std::max<uint64_t>(of_last_step_ / kSlices, 1), std::memory_order_relaxed);
+  slice_.from_beginning.store(due && (whole_ || of_last_step_ != 0), std::memory_order_relaxed);
+  observing_.store(due, std::memory_order_relaxed);
 }
 
 }  // namespace rfinject::cupti

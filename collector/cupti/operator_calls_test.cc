@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/operator_slices.h"
 #include "collector/testing/fake_recorder.h"
 
 namespace rfinject::cupti {
@@ -63,7 +64,7 @@ class OperatorCallsTest : public ::testing::Test {
 
   WorkRecorder recorder_;
   LaunchKeys keys_;
-  OperatorCalls calls_{keys_, recorder_};
+  OperatorCalls calls_{keys_, recorder_, "auto", true};  // in whole steps
 };
 
 constexpr uint64_t kFlop = 2 * 64 * 64 * 64, kBytes = 3 * 4 * 64 * 64;
@@ -199,6 +200,106 @@ TEST_F(OperatorCallsTest, NewKeysInEveryStepDoNotMakeEveryStepObserved) {
   }
   EXPECT_LE(observed, 6400u / 64 + 4);
   EXPECT_GE(observed, 6400u / 64 - 4);
+}
+
+// --- Slices.
+
+bool g_heard = false;  // what the injector would do
+
+class OperatorSlicesTest : public OperatorCallsTest {
+ protected:
+  OperatorSlicesTest() {
+    g_heard = false;
+    g_launch_of_slices.store(+[](bool hear) noexcept { g_heard |= hear; });
+    sliced_.SetDevice(8, 0);
+    sliced_.OnStepEnd(0);
+  }
+  ~OperatorSlicesTest() override { g_launch_of_slices.store(nullptr); }
+
+  // A step of products of these sizes. Returns how many of them were heard.
+  size_t Run(uint64_t step, const std::vector<int64_t>& sizes) {
+    g_heard = sliced_.HearsStepFromItsBeginning();
+    size_t heard = 0;
+    for (const int64_t size : sizes) {
+      g_heard = g_heard && sliced_.GoesOn();
+      const bool hears = g_heard;
+      Product product(size, launches());
+      LaunchCall call;
+      call.function = "multiply";
+      call.grid = {static_cast<uint32_t>(size), 1, 1};
+      LaunchIdentity identity;
+      const uint32_t key = keys_.Find(call, "multiply", recorder_, &identity);
+      sliced_.NoteLaunch(key, identity, 0);
+      if (!hears) continue;
+      ++heard;
+      EXPECT_TRUE(sliced_.OnOp(product.call(), false));
+    }
+    sliced_.OnStepEnd(step);
+    return heard;
+  }
+  static std::vector<int64_t> Sizes(int64_t count) {
+    std::vector<int64_t> sizes(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) sizes[static_cast<size_t>(i)] = i + 1;
+    return sizes;
+  }
+
+  OperatorCalls sliced_{keys_, recorder_};
+};
+
+TEST_F(OperatorSlicesTest, ASweepHearsEachOperatorOnceAndATenthInAStep) {
+  const std::vector<int64_t> sizes = Sizes(200);
+  EXPECT_EQ(Run(1, sizes), 0u);  // this one tells how many there are
+  uint64_t step = 2;
+  size_t heard = 0;
+  for (; recorder_.works.empty() && step < 100; ++step) {
+    const size_t now = Run(step, sizes);
+    EXPECT_LE(now, 20u) << step;
+    heard += now;
+  }
+  EXPECT_LE(step, 13u);
+  EXPECT_EQ(heard, sizes.size());
+  ASSERT_EQ(recorder_.works.size(), sizes.size());
+  for (const OperatorWork& work : recorder_.works) EXPECT_EQ(work.work.calls, 1u);
+  // The second sweep goes on in the same way; then all is known.
+  while (sliced_.observing() && step < 100) EXPECT_LE(Run(step++, sizes), 20u);
+  EXPECT_LE(step, 24u);
+  EXPECT_EQ(recorder_.works.size(), 2 * sizes.size());
+}
+
+TEST_F(OperatorSlicesTest, AStepThatIsShorterEndsTheSweep) {
+  for (uint64_t step = 1; step < 6; ++step) Run(step, Sizes(200));
+  ASSERT_TRUE(recorder_.works.empty());
+  Run(6, Sizes(10));
+  EXPECT_EQ(recorder_.works.size(), 80u);
+}
+
+// Two sizes in turn with one grid: the slices of a sweep together tell which launch does what.
+TEST_F(OperatorSlicesTest, AKeyIsSplitByWhatTwoSweepsHaveSeen) {
+  uint64_t step = 1;
+  const auto run = [&](size_t count) {
+    std::vector<uint32_t> keys;
+    g_heard = sliced_.HearsStepFromItsBeginning();
+    for (size_t i = 0; i < count; ++i) {
+      g_heard = g_heard && sliced_.GoesOn();
+      const bool hears = g_heard;
+      Product product(i % 2 == 0 ? 64 : 32, launches());
+      LaunchCall call;
+      call.function = "multiply";
+      LaunchIdentity identity;
+      keys.push_back(keys_.Find(call, "multiply", recorder_, &identity));
+      sliced_.NoteLaunch(keys.back(), identity, 0);
+      if (hears) sliced_.OnOp(product.call(), false);
+    }
+    sliced_.OnStepEnd(step++);
+    return keys;
+  };
+  std::vector<uint32_t> keys = run(50);
+  EXPECT_EQ(keys[0], keys[1]);
+  while (sliced_.observing() && step < 100) keys = run(50);
+  keys = run(50);
+  EXPECT_NE(keys[0], keys[1]);
+  EXPECT_EQ(keys[0], keys[2]);
+  EXPECT_EQ(keys[1], keys[49]);
 }
 
 }  // namespace

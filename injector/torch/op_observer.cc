@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "collector/compiled_code.h"
+#include "collector/operator_slices.h"
 #include "collector/thread_block.h"
 #include "collector/virtual_gpu.h"
+#include "injector/layer_stack.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/fused_calls.h"
@@ -45,7 +47,10 @@ struct Frame {
   bool forwards = false;    // it only hands its operands on: what runs inside it is all that runs
   uint8_t autocast = 0;     // AutocastOfThread() when it began
   uint32_t resume = 0;      // Ops::hidden before it, where the operator around it began outside of the window
-  uintptr_t product = 0;    // the storage of the latest product that was counted inside it while it hid the rest
+  // It stands for this operator, whose operands are `inputs`; the first so many of them are arguments (FusedCall).
+  std::string_view fused = {};
+  size_t fused_inputs = 0;
+  uintptr_t product = 0;  // the storage of the latest product that was counted inside it while it hid the rest
   Operands inputs;
 };
 
@@ -147,23 +152,24 @@ OpCall CallOf(std::string_view name, const Operands& operands, size_t inputs) {
   return call;
 }
 
-// A node that is a part of a fused operator runs no kernel of its own on a GPU. The whole operator is reported to the
-// source when the first of its nodes runs.
-bool IsOfFusedCall(Site site) {
+// Whether the operator that begins is part of a fused operator's backward. On a GPU that is one operator: it stands
+// in `frame` in the place of the first one that runs, and the others are none.
+FusedNode FindFused(Frame* frame) {
   const NodeNumber node = NodeOfThread();
-  if (node.sequence == UINT64_MAX) return false;
+  if (node.sequence == UINT64_MAX) return FusedNode::kNone;
   try {
     FusedCall fused;
     const FusedNode found = FindFusedCall(node, &fused);
-    if (found == FusedNode::kNone) return false;
     if (found == FusedNode::kFirst) {
-      site.op = fused.op;
-      g.source->OnOp(CallOf(fused.backward, fused.operands, fused.inputs), site);
+      frame->fused = fused.backward;
+      frame->fused_inputs = fused.inputs;
+      frame->inputs = std::move(fused.operands);
+      frame->site.op = fused.op;
     }
-    return true;
+    return found;
   } catch (...) {
     g.recorder->CountDrop("operators for which there was no memory");
-    return false;
+    return FusedNode::kNone;
   }
 }
 
@@ -245,6 +251,7 @@ void OnStart(const RecordFunction& record) {
   frame.hides = frame.forwards = false;
   frame.resume = resume;
   frame.product = 0;
+  frame.fused = {};
   frame.inputs.Clear();
   if (info.name == 0) {
     ++ops->depth;
@@ -258,11 +265,19 @@ void OnStart(const RecordFunction& record) {
   if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && info.copies && frame.inputs.crosses_devices) {
     frame.site.phase = Phase::kData;
   }
-  if (frame.site.phase == Phase::kBackward && HasFusedCalls() && IsOfFusedCall(frame.site)) {
-    ExchangeOperator(frame.outer_op);
-    ops->hidden = resume + 1;
-    ops->outside = resume != 0;
-    return;
+  if (frame.site.phase == Phase::kBackward && HasFusedCalls()) {
+    const FusedNode part = FindFused(&frame);
+    if (part == FusedNode::kInside) {
+      ExchangeOperator(frame.outer_op);
+      ops->hidden = resume + 1;
+      ops->outside = resume != 0;
+      return;
+    }
+    if (part == FusedNode::kFirst) {
+      ++ops->depth;
+      ops->hidden = 1;
+      return;
+    }
   }
   if (!info.fused_backward.empty() && g.peek != nullptr) frame.first_node = g.peek();
   ++ops->depth;
@@ -300,6 +315,14 @@ void OnEnd(const RecordFunction& record) {
     // runs inside it.
     ops->hidden = 1;
     std::swap(product_of, outer);
+  }
+  if (!frame.fused.empty()) {
+    OpCall call = CallOf(frame.fused, frame.inputs, frame.fused_inputs);
+    call.launched = launched;
+    call.first_launch = frame.launches;
+    g.source->OnOp(call, frame.site);
+    if (outer != nullptr) outer->children_counted = true;
+    return;
   }
   if ((frame.children_counted && !launched) || frame.forwards || frame.info.name == 0) {
     if (outer != nullptr) outer->children_counted |= frame.children_counted;
@@ -340,6 +363,18 @@ void OnEnd(const RecordFunction& record) {
   if (!frame.info.fused_backward.empty()) KeepForBackward(frame, inputs);
 }
 
+// --- For slices of a step.
+
+OperatorPlace PlaceOfThread() noexcept {
+  return {.enters = EnterCount(),
+          .entered = CurrentLayer().entered,
+          .node = RunningNode(),
+          .phase = SiteOfThread().phase};
+}
+
+// The backward of a fused operator is known by its forward, so both are heard in one step.
+bool GoesOn() noexcept { return HasFusedCalls() || g.source->WantsOpsBehind(); }
+
 }  // namespace
 
 void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Recorder& recorder,
@@ -355,6 +390,10 @@ void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Rec
                                SparseReader(symbols.torch, layouts.tensor)),
        .recorder = &recorder,
        .source = &source};
+  if (source.wants_slices_of_ops()) {
+    SetOperatorSlices(PlaceOfThread, GoesOn);
+    g_launch_of_slices.store(&NoteLaunchOfSlices, std::memory_order_release);
+  }
   ListenToOperators(symbols, {.start = OnStart, .end = OnEnd});
   ObserveWantedOps();
 }
