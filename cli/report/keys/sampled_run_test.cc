@@ -203,6 +203,33 @@ TEST(SampledRunTest, AFewLaunchesThatWereNeverSampledWidenTheInterval) {
   EXPECT_NEAR(report.total.time.relative, before + 2 * 5 / 1005.0, 1e-6);
 }
 
+// A key whose bytes were never sampled may move as many a second as the one that moves most.
+TEST(SampledRunTest, BytesThatWereNeverSampledMayBeAsManyAsAnyOthers) {
+  Profile profile = Empty(0);
+  AddKernel(&profile, "always", 2, 10'000);
+  AddKernel(&profile, "dense", 2, 100);
+  auto& launches = profile.runs.begin()->second.launches;
+  const auto add_bytes = [&](const char* op, uint64_t bytes) {
+    LaunchStats& stats = launches[{.phase = Phase::kForward, .op = op}];
+    for (const StepSum& one : stats.step_sums.at("rf.time")) {
+      profile.runs.begin()->second.sampled_steps[std::string(kMetricDramBytes)][one.step] = 1;
+      stats.metrics[std::string(kMetricDramBytes)].Add(bytes);
+      stats.step_sums[std::string(kMetricDramBytes)].push_back({one.step, bytes});
+    }
+  };
+  add_bytes("always", 10'000);
+  add_bytes("dense", 300);  // three bytes a ns
+  LaunchStats& uncounted = launches[{.phase = Phase::kForward, .op = "uncounted"}];
+  uncounted = launches[{.phase = Phase::kForward, .op = "dense"}];
+  uncounted.metrics.erase(std::string(kMetricDramBytes));
+  uncounted.step_sums.erase(std::string(kMetricDramBytes));
+  EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kFewSteps) << "100 ns of three bytes, beside 10,300 bytes";
+  for (auto& sum : launches[{.phase = Phase::kForward, .op = "uncounted"}].step_sums.at("rf.time")) sum.sum /= 10;
+  Stat& time = launches[{.phase = Phase::kForward, .op = "uncounted"}].metrics.at("rf.time");
+  time.sum /= 10;
+  EXPECT_NEAR(Fold(profile).total.bytes.relative, 30.0 / 10'300, 1e-4);
+}
+
 TEST(SampledRunTest, FewSamplesOfStepsOfTwoKindsHaveNoInterval) {
   // The durations say that a fifth of the steps is longer, but no sample is known to be of those.
   Profile profile = Empty(0);
