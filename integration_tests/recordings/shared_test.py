@@ -96,6 +96,7 @@ class Cases(Shared):
         for path in (CASES / "b_ncu_details_short_lines.csv", NSYS / "nsightful_copy_blocked_ncu_details.csv"):
             row = self.report(path, "--by", "kernel")["rows"][0]
             self.assertEqual((row["time_ns"], row["dram_bytes"]), (21_058_944, 4_137_159_648))
+            self.assertIn("21.1 ms of GPU time", self.cli("doctor", path).stdout)
 
     def test_the_raw_page_names_the_board(self):
         path = next((SHARED / "h100" / "ncu").glob("*.csv.gz"))
