@@ -52,6 +52,7 @@ TEST(KernelNamesTest, OnlySomeKernelsOfAnOperatorMultiply) {
   for (const char* name :
        {"void cublasLt::splitKreduce_kernel<32, 16, int, float, __half, float, __half, false, float>",
         "void cudnn::winograd_nonfused::winogradWgradDelta4x4<float, float>(…)",
+        "void cutlass::reduce_split_k_kernel<__half>(…)",
         "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true>(…)",
         "void nhwcAddPaddingKernel<__half, __half, float, true, (cudnnKernelDataType_t)0>(…)",
         "void fft2d_r2c_32x32<float, false, 0u, false>(…)", "void flip_filter<float, float>(…)",

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "cli/cmd/streams.h"
 #include "cli/import/formats.h"
-#include "cli/text/code_points.h"
 #include "cli/report/fold.h"
 #include "cli/report/keys/key_quantities.h"
+#include "cli/text/code_points.h"
 #include "cli/text/units.h"
 #include "proto/wire/vocabulary.h"
 
@@ -27,8 +27,8 @@ std::string Amounts(const Imported& imported) {
     for (const auto& [launch, stats] : run.launches) ns += reader.Read(launch, stats).sums.time_ns();
   }
   return absl::StrCat(Counted(imported.rows, "event", "events"), ", ",
-                      Counted(imported.kernels, "kernel or copy", "kernels and copies"), ", ",
-                      Duration(ns), " of GPU time");
+                      Counted(imported.kernels, "kernel or copy", "kernels and copies"), ", ", Duration(ns),
+                      " of GPU time");
 }
 
 // Whether the file's sums can be trusted.

@@ -428,6 +428,7 @@ bool AddResults(const std::vector<int64_t>& seen, RecordedCall* call) {
   if (!shape) return false;
   DType type = ElementType(*call);
   if (rule && rule->unit == estimate::Unit::kFp8Matmul) type = ScaledProductType(*call);
+  if (rule && rule->unit == estimate::Unit::kInt8Matmul) type = DType::kInt32;
   if (IsComparison(name)) type = DType::kBool;
   if (name == "argmax" || name == "argmin") type = DType::kInt64;
   if (name == "_to_copy" || name == "to") {

@@ -49,9 +49,9 @@ TEST(ResultsTest, Products) {
 
 // Operands of a byte an element, whose scales are in FP32.
 TEST(ResultsTest, ProductsOfEightBitsReturnWhatTheyAreAskedFor) {
-  const auto bytes_of_result = [](const std::string& types, const std::string& values) {
-    RecordedCall call("aten::_scaled_mm", "[[32,16],[16,64],[1],[1],[],[],[],[]]\n" + types + "\n\n" + values,
-                      DType::kFloat);
+  const auto bytes_of_result = [](const std::string& types, const std::string& values,
+                                  const std::string& name = "aten::_scaled_mm") {
+    RecordedCall call(name, "[[32,16],[16,64],[1],[1],[],[],[],[]]\n" + types + "\n\n" + values, DType::kFloat);
     EXPECT_TRUE(AddResults({}, &call));
     const OpCall view = call.call();
     return view.tensors[view.outputs[0].first].element_size;
@@ -64,6 +64,7 @@ TEST(ResultsTest, ProductsOfEightBitsReturnWhatTheyAreAskedFor) {
                             R"(["","","","6","","","","False"])"),
             4u);
   EXPECT_EQ(bytes_of_result(types, ""), 2u);
+  EXPECT_EQ(bytes_of_result(R"(["signed char","signed char"])", "", "aten::_int_mm"), 4u);
 }
 
 TEST(ResultsTest, PoolsAndReductions) {
