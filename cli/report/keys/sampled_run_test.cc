@@ -230,6 +230,29 @@ TEST(SampledRunTest, BytesThatWereNeverSampledMayBeAsManyAsAnyOthers) {
   EXPECT_NEAR(Fold(profile).total.bytes.relative, 30.0 / 10'300, 1e-4);
 }
 
+// Every second sampled step takes longer, and bytes are of the others only: nothing is known of what the longer move.
+TEST(SampledRunTest, BytesOfOneKindOfStepsHaveNoInterval) {
+  Profile profile = Empty(0);
+  AddKernel(&profile, "always", 2, 10'000);
+  LaunchStats& stats = profile.runs.begin()->second.launches.begin()->second;
+  auto& counted = profile.runs.begin()->second.sampled_steps[std::string(kMetricDramBytes)];
+  const auto count = [&](size_t which) {
+    const uint64_t step = stats.step_sums.at("rf.time")[which].step;
+    counted[step] = 1;
+    stats.metrics[std::string(kMetricDramBytes)].Add(1000 + which % 3);
+    stats.step_sums[std::string(kMetricDramBytes)].push_back({step, 1000 + which % 3});
+  };
+  for (size_t i = 0; i < stats.step_sums.at("rf.time").size(); i += 2) count(i);
+  EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kByStep);
+  stats.metrics.at("rf.time") = {};
+  for (size_t i = 0; i < stats.step_sums.at("rf.time").size(); ++i) {
+    StepSum& one = stats.step_sums.at("rf.time")[i];
+    one.sum = i % 2 == 0 ? 10'000 : 20'000;
+    stats.metrics.at("rf.time").Add(one.sum);
+  }
+  EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kFewSteps);
+}
+
 TEST(SampledRunTest, FewSamplesOfStepsOfTwoKindsHaveNoInterval) {
   // The durations say that a fifth of the steps is longer, but no sample is known to be of those.
   Profile profile = Empty(0);
