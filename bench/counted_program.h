@@ -31,7 +31,7 @@ struct Launch {
   std::string kernel;
   Phase phase = Phase::kOther;
   uint32_t layer = 0, row = 0;
-  uint32_t site_layer = 0, site_op = 0;  // by the recorder's numbers
+  uint32_t site_layer = 0;  // by the recorder's numbers
   std::array<unsigned, 3> grid{};
   unsigned block = 0;
   double ns = 0, bytes = 0, l2_bytes = 0;

@@ -39,6 +39,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "bench/counted_program.h"
@@ -229,7 +230,7 @@ class Program {
     Launch& launch = launches_[i];
     // Streams wait for each other where the phase changes.
     if (i > 0 && launch.phase != launches_[i - 1].phase) barrier_(context_, 0);
-    t_site = Site{launch.site_layer, launch.site_op, 0, launch.phase};
+    t_site = Site{launch.site_layer, 0, 0, launch.phase};
     const SimKernel& kernel = KernelIn(step, VariantOf(options_, step, i), options_, &launch);
     run->bytes[&launch] += kernel.metrics[0].value + kernel.metrics[1].value;
     const uintptr_t stream = launch.phase == Phase::kBackward ? i % options_.streams : 0;
@@ -350,13 +351,19 @@ uint64_t PrintSamples(const Run& run, Samples& samples) {
   return wrong;
 }
 
-// What a report of the trace should say: the bytes of a step, by the operator that TraceInto gives each row.
+// What a report of the trace should say: the bytes of a step, by layer, phase and kernel.
 void WriteTruth(const Options& options, const Run& run) {
-  std::map<uint32_t, double> rows;
-  for (const auto& [launch, bytes] : run.bytes) rows[launch->row] += bytes / static_cast<double>(options.steps);
+  std::map<std::tuple<uint32_t, Phase, std::string_view>, double> rows;
+  for (const auto& [launch, bytes] : run.bytes) {
+    rows[{launch->layer, launch->phase, launch->kernel}] += bytes / static_cast<double>(options.steps);
+  }
   FILE* file = fopen((options.trace + "/truth.csv").c_str(), "w");
   if (file == nullptr) return;
-  for (const auto& [row, bytes] : rows) fprintf(file, "row %u,%.0f\n", row, bytes);
+  for (const auto& [row, bytes] : rows) {
+    const auto& [layer, phase, kernel] = row;
+    fprintf(file, "layer%u,%s,%s,%.0f\n", layer, std::string(kPhaseNames[static_cast<size_t>(phase)]).c_str(),
+            std::string(kernel).c_str(), bytes);
+  }
   fclose(file);
   file = fopen((options.trace + "/steps.csv").c_str(), "w");
   FILE* const idle = fopen((options.trace + "/idle.csv").c_str(), "w");
@@ -386,7 +393,6 @@ Recorder& TraceInto(const std::string& folder, std::vector<Launch>* program) {
     uint32_t& layer = layers[launch.layer];
     if (layer == 0) layer = recorder.DefineLayer({.model = model, .path = "layer" + std::to_string(launch.layer)});
     launch.site_layer = layer;
-    launch.site_op = recorder.Intern("row " + std::to_string(launch.row));
   }
   return recorder;
 }

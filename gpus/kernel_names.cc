@@ -35,16 +35,27 @@ constexpr std::string_view kProducts[] = {"gemm",  "gemv",     "cutlass", "xmma"
 // They multiply, and the name has no type of theirs.
 constexpr std::string_view kOtherProducts[] = {"flash_",          "fmha",      "sdpa",        "attention",
                                                "_grouped_direct", "depthwise", "conv2d_c1_k1"};
-// Kernels that exchange data with other GPUs: NCCL's, RCCL's, Microsoft's (MSCCL, MSCCL++), NVSHMEM's; the one- and
-// two-step all-reduces of PyTorch's symmetric memory, of vLLM and SGLang (cross_device_reduce) and of TensorRT-LLM
-// and FlashInfer; Transformer Engine's user buffers; DeepEP's exchanges of experts' tokens.
-constexpr std::string_view kCommunication[] = {"ncclKernel",          "ncclDevKernel",    "rcclGenericKernel",
-                                               "mscclKernel",         "mscclpp",          "nvshmem",
-                                               "cross_device_reduce", "multimem_",        "one_shot_all_reduce",
-                                               "two_shot_all_reduce", "oneShotAllReduce", "twoShotAllReduce",
-                                               "oneshotAllreduce",    "twoshotAllreduce", "allreduce_fusion",
-                                               "symmetric_memory::",  "userbuffers_",     "deep_ep::intranode::",
+// Kernels that exchange data with other GPUs: NCCL's, RCCL's, Microsoft's (MSCCL, MSCCL++), NVSHMEM's; those of
+// PyTorch's symmetric memory; the all-reduces of vLLM and SGLang (cross_device_reduce); Transformer Engine's user
+// buffers; DeepEP's and Perplexity's exchanges of experts' tokens.
+constexpr std::string_view kCommunication[] = {"ncclKernel",
+                                               "ncclDevKernel",
+                                               "rcclGenericKernel",
+                                               "mscclKernel",
+                                               "mscclpp",
+                                               "nvshmem",
+                                               "rocshmem",
+                                               "cross_device_reduce",
+                                               "multimem_",
+                                               "symmetric_memory::",
+                                               "userbuffers_",
+                                               "deep_ep::intranode::",
+                                               "pplx::",
                                                "deep_ep::internode"};
+// Whoever writes a collective names it: two_shot_all_reduce, oneShotAllReduce, trtllm_allreduce_fusion.
+constexpr std::string_view kCollectives[] = {"allreduce",     "all_reduce",     "allgather", "all_gather",
+                                             "reducescatter", "reduce_scatter", "alltoall",  "all_to_all"};
+constexpr std::string_view kNamedByOperators = "triton_";  // of torch.compile: by those around it, too
 
 // What libraries run before and behind products, by names as in recordings of cuDNN 7 to 9 and cuBLAS 10 to 13: other
 // layouts (nchwToNhwcKernel, flip_filter, im2col), transforms of Winograd's and of Fourier's algorithm, sums of
@@ -61,6 +72,7 @@ constexpr std::string_view kHelpers[] = {"nchwtonhwc",
                                          "winograd_nonfused",
                                          "splitkreduce",
                                          "reducesplitk",
+                                         "reduce_split_k",
                                          "execute_split_k_kernel",
                                          "generatewinograd",
                                          "init_device_workspace",
@@ -122,14 +134,13 @@ bool IsCommunicationKernel(std::string_view name) noexcept {
   if (name.starts_with("_Z")) name.remove_prefix(std::min(name.find_first_not_of("0123456789", 2), name.size()));
   if (constexpr std::string_view kStandIn = "standin_"; name.starts_with(kStandIn))
     name.remove_prefix(kStandIn.size());
-  return name.starts_with("nccl") || name.starts_with("rccl") || HasAny(name, kCommunication);
+  return name.starts_with("nccl") || name.starts_with("rccl") || HasAny(name, kCommunication) ||
+         (!name.starts_with(kNamedByOperators) && HasAnyOfAnyCase(name, kCollectives));
 }
 
 bool AllRanksMeetIn(std::string_view name) noexcept {
-  constexpr std::string_view kMeet[] = {"allreduce",     "all_reduce",     "allgather",           "all_gather",
-                                        "reducescatter", "reduce_scatter", "cross_device_reduce", "two_shot",
-                                        "sendrecv",      "alltoall",       "all_to_all"};
-  return IsCommunicationKernel(name) && HasAnyOfAnyCase(name, kMeet);
+  constexpr std::string_view kMeetToo[] = {"cross_device_reduce", "sendrecv"};
+  return IsCommunicationKernel(name) && (HasAnyOfAnyCase(name, kCollectives) || HasAnyOfAnyCase(name, kMeetToo));
 }
 
 bool NamesTensorCores(std::string_view name) noexcept {

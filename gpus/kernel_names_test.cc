@@ -52,6 +52,7 @@ TEST(KernelNamesTest, OnlySomeKernelsOfAnOperatorMultiply) {
   for (const char* name :
        {"void cublasLt::splitKreduce_kernel<32, 16, int, float, __half, float, __half, false, float>",
         "void cudnn::winograd_nonfused::winogradWgradDelta4x4<float, float>(…)",
+        "void cutlass::reduce_split_k_kernel<__half>(…)",
         "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true>(…)",
         "void nhwcAddPaddingKernel<__half, __half, float, true, (cudnnKernelDataType_t)0>(…)",
         "void fft2d_r2c_32x32<float, false, 0u, false>(…)", "void flip_filter<float, float>(…)",
@@ -128,11 +129,15 @@ TEST(KernelNamesTest, Communication) {
         "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)", "void deep_ep::internode_ll::combine<true>(void*)",
         "mscclKernel_Sum_half_Simple", "void mscclpp::allreduce7<int>(…)",
         "void tensorrt_llm::kernels::twoShotAllReduceKernel<__half, 4>(…)",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<…>(…)",
+        "void tensorrt_llm::kernels::mnnvl::oneshotAllreduceFusionKernel<…>(…)", "moeAlltoAllKernel<4>(…)",
+        "multimem_reduce_scatter_kernel", "void pplx::a2a_kernels::a2a_dispatch_send_kernel<…>(…)",
         "void userbuffers_fp16_sum_inplace_gpu_rr_rs<4>(int)"}) {
     EXPECT_TRUE(IsCommunicationKernel(name)) << name;
   }
-  for (const char* name : {"void deep_ep::layout::get_dispatch_layout<256>(…)",
-                           "void at::native::reduce_kernel<512, 1>", "void moe::all_tokens_kernel<8>()", ""}) {
+  for (const char* name :
+       {"void deep_ep::layout::get_dispatch_layout<256>(…)", "void at::native::reduce_kernel<512, 1>",
+        "void moe::all_tokens_kernel<8>()", "triton_poi_fused_add_all_reduce_wait_tensor_0", ""}) {
     EXPECT_FALSE(IsCommunicationKernel(name)) << name;
   }
   EXPECT_FALSE(IsCommunicationKernel("volta_sgemm_64x64_tn"));

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "cli/cmd/streams.h"
 #include "cli/import/formats.h"
+#include "cli/report/fold.h"
+#include "cli/report/keys/key_quantities.h"
 #include "cli/text/code_points.h"
 #include "cli/text/units.h"
 #include "proto/wire/vocabulary.h"
@@ -19,16 +21,14 @@ void Say(const std::string& text) { Print(absl::StrCat("  ", PrintableText(text)
 
 // "12,345 events, 678 kernels and copies, 64.9 ms of GPU time".
 std::string Amounts(const Imported& imported) {
-  Uint128 ns = 0;
+  double ns = 0;
   for (const auto& [key, run] : imported.profile.runs) {
-    for (const auto& [launch, stats] : run.launches) {
-      const auto time = stats.metrics.find(std::string(kMetricTime));
-      if (time != stats.metrics.end()) ns += time->second.sum;
-    }
+    const KeyReader reader(imported.profile.metrics, ChipOf(run), run);
+    for (const auto& [launch, stats] : run.launches) ns += reader.Read(launch, stats).sums.time_ns();
   }
   return absl::StrCat(Counted(imported.rows, "event", "events"), ", ",
-                      Counted(imported.kernels, "kernel or copy", "kernels and copies"), ", ",
-                      Duration(static_cast<double>(ns)), " of GPU time");
+                      Counted(imported.kernels, "kernel or copy", "kernels and copies"), ", ", Duration(ns),
+                      " of GPU time");
 }
 
 // Whether the file's sums can be trusted.

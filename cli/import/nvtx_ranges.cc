@@ -90,6 +90,7 @@ bool IsOperatorRange(std::string_view text) {
 
 Phase PhaseOfOperator(std::string_view name) {
   if (name.starts_with("autograd::") || IsNode(name)) return Phase::kBackward;
+  if (name.ends_with("AccumulateGrad")) return Phase::kBackward;  // the node at which a gradient ends
   if (const size_t space = name.rfind("::", name.find('(')); space != std::string_view::npos) {
     name.remove_prefix(space + 2);
   }

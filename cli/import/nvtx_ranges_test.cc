@@ -37,6 +37,7 @@ TEST(NvtxRangesTest, OperatorsSayTheirOwnPhase) {
       {"FSDP::post_backward (a::forward)", Phase::kBackward},
       {"AddmmBackward0", Phase::kBackward},
       {"autograd::engine::evaluate_function: AddmmBackward0", Phase::kBackward},
+      {"torch::autograd::AccumulateGrad", Phase::kBackward},
       {"aten::mm", Phase::kOther},
       {"FSDP::all_gather", Phase::kOther},
   };

@@ -64,6 +64,19 @@ TEST(Opening, NamesNeitherWhatIsUnprovenNorTheSameTimeTwice) {
               AllOf(HasSubstr("1. -4.00 ms"), Not(HasSubstr("mend b")), Not(HasSubstr("mend c"))));
 }
 
+// A copy of a millisecond among kernels of which nothing is known holds back nothing else.
+TEST(Opening, WhatHoldsBackAPartIsSaidOfThatPart) {
+  Report report = WithAdvice({});
+  report.headline.launch_share = report.headline.memory_share = report.headline.compute_share = 0;
+  report.headline.pcie_share = 0.06;
+  report.headline.attainable_share = 0.5;
+  EXPECT_THAT(LimitText(report),
+              StartsWith("Held back by PCIe 6.0 % of GPU time; 50 % of attainable there, and the rest "
+                         "is not known"));
+  report.headline.pcie_share = 0.001;
+  EXPECT_EQ(LimitText(report), "What holds it back cannot be told: FLOP and bytes are known of 0.1 % of GPU time");
+}
+
 // Three layers of less than a hundredth each were called the most to win while the optimizer had three quarters.
 TEST(Opening, WithoutAdviceItNamesThePlacesThatHaveMost) {
   Report report = WithAdvice({});

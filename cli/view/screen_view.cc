@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/picture/names.h"
@@ -36,25 +37,38 @@ constexpr auto kScreenLooks = std::to_array<TableLook>({
 });
 
 // A text in so many lines of a screen at most, as they are wrapped.
-std::string InLines(std::string text, size_t lines) {
-  constexpr size_t kIndent = 2, kWord = 12;  // what wrapping may leave free at the end of a line
-  const size_t most = lines * (kScreenWidth - kIndent) - (lines - 1) * kWord;
-  std::string clean = PrintableText(text);
-  if (clean.size() <= most) return clean;
-  const size_t word = clean.rfind(' ', most - 3);
-  return word == std::string::npos ? Shortened(clean, most, false) : clean.substr(0, word) + " ..";
+std::string InLines(const std::string& text, size_t lines) {
+  constexpr size_t kIndent = 2, kLongName = kScreenWidth / 2;
+  const std::string more = " ..";
+  const std::vector<std::string> words = absl::StrSplit(PrintableText(text), ' ');
+  std::string kept;
+  size_t line = 1, width = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    // A name that fills a line is not wrapped; its end says most.
+    const std::string word =
+        words[i].size() > kScreenWidth - kIndent ? Shortened(words[i], kLongName, true) : words[i];
+    const bool ends = line == lines && i + 1 < words.size();
+    if (width + 1 + word.size() > kScreenWidth - (ends ? more.size() : 0)) {
+      if (line++ == lines) return kept + more;
+      width = kIndent;
+    }
+    absl::StrAppend(&kept, kept.empty() ? "" : " ", word);
+    width += 1 + word.size();
+  }
+  return kept;
 }
 
 struct Screen {
   std::vector<Report> reports;
   std::vector<Row> rows;  // of the first report, with most to win
   std::vector<std::string> names;
+  bool by_roof = false;  // by what is to win; else by time
 };
 
-double ToWin(const Row& row) { return row.sums.least_ns() > 0 ? row.derived.slack_ns : 0; }
+double ToWin(const Row& row) { return row.derived.bound != Bound::kUnknown ? row.derived.slack_ns : 0; }
 
 // The rows of a report, equal layers of repeated blocks as one, with a name each. By what is to win, or by time where
-// no roof says it.
+// no roof says it of most of the time.
 void FindRows(const Report& report, Screen* screen) {
   using Key = std::tuple<std::string, std::string, std::string, uint64_t, std::optional<Phase>>;
   std::map<Key, size_t> places;
@@ -81,8 +95,13 @@ void FindRows(const Report& report, Screen* screen) {
     sum.derived = Derive(sum.sums);
     ++layers;
   }
-  const bool by_roof = std::any_of(all.begin(), all.end(), [](const auto& one) { return ToWin(one.first) > 0; });
-  std::stable_sort(all.begin(), all.end(), [by_roof](const auto& a, const auto& b) {
+  double known_ns = 0, all_ns = 0;
+  for (const auto& [row, layers] : all) {
+    known_ns += ToWin(row) > 0 ? row.sums.time_ns() : 0;
+    all_ns += row.sums.time_ns();
+  }
+  screen->by_roof = known_ns > 0 && 2 * known_ns >= all_ns;
+  std::stable_sort(all.begin(), all.end(), [by_roof = screen->by_roof](const auto& a, const auto& b) {
     return by_roof ? ToWin(a.first) > ToWin(b.first) : a.first.sums.time_ns() > b.first.sums.time_ns();
   });
   all.resize(std::min(all.size(), kScreenRows));
@@ -100,11 +119,11 @@ Section WorstRows(const Screen& screen) {
   table.rows = RowsOf(report, screen.rows);
   table.rows.AddText("name", [&screen](size_t row) { return screen.names[row]; });
   table.looks = {kScreenLooks.begin(), kScreenLooks.end()};
-  if (report.machine.name.empty())
+  if (std::ranges::none_of(screen.rows, [](const Row& row) { return ToWin(row) > 0; }))
     std::erase_if(table.looks, [](const TableLook& look) {
       return look.column != "name" && look.column != "time_per_step_ns" && look.column != "time_share";
     });
-  table.looks.front().title = report.machine.name.empty() ? "most time" : "most to win";
+  table.looks.front().title = screen.by_roof ? "most to win" : "most time";
   table.estimated = report.run.source == SourceKind::kEstimated;
   section.table = std::move(table);
   return section;

@@ -162,18 +162,29 @@ std::string LimitText(const Report& report) {
                                                                {headline.nvlink_share, "NVLink"}}};
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string line;
+  double known = 0;
   for (const auto& [share, name] : parts) {
+    known += share;
     if (share < kWorthAWord) continue;
     line += (line.empty() ? "Held back by " : ", ") + std::string(name) + " " + Percent(share);
   }
   if (line.empty()) {
-    if (report.total.sums.time_ns() <= 0 || !report.machine.name.empty()) return {};
+    if (report.total.sums.time_ns() <= 0) return {};
+    if (!report.machine.name.empty()) {
+      return known > 0
+                 ? "What holds it back cannot be told: FLOP and bytes are known of " + Percent(known) + " of GPU time"
+                 : std::string();
+    }
     return "What holds it back cannot be told: the roofs of this GPU are not known (rfinject gpus lists those that "
            "are)";
   }
   line += " of GPU time; ";
-  if (report.total.sums.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
-  line += Percent(derived.attainable_share) + " of attainable";
+  const bool all_known = 1 - known < kWorthASentence;
+  if (report.total.sums.total_flop() > 0 && all_known) {
+    line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
+  }
+  line += all_known ? Percent(derived.attainable_share) + " of attainable"
+                    : Percent(headline.attainable_share) + " of attainable there, and the rest is not known";
   if (const std::string waits = WaitShareText(report); !waits.empty()) {
     line += "; " + waits;
   } else if (headline.idle_share >= kWorthASentence) {
@@ -213,7 +224,8 @@ std::string PlaceText(const Report& report, const Headline::Slack& slack) {
                       : report.run.models.size() > 1 ? slack.model + "/" + slack.layer
                                                      : slack.layer;
   if (slack.layers == 1) return layer;
-  return Grouped(slack.layers) + " layers " + slack.class_name + ", most in " + layer;
+  const std::string of_class = slack.class_name.empty() ? "" : " " + slack.class_name;
+  return Grouped(slack.layers) + " layers" + of_class + ", most in " + layer;
 }
 
 // Whether advice is given already for what this place takes.

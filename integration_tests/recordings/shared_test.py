@@ -96,6 +96,7 @@ class Cases(Shared):
         for path in (CASES / "b_ncu_details_short_lines.csv", NSYS / "nsightful_copy_blocked_ncu_details.csv"):
             row = self.report(path, "--by", "kernel")["rows"][0]
             self.assertEqual((row["time_ns"], row["dram_bytes"]), (21_058_944, 4_137_159_648))
+            self.assertIn("21.1 ms of GPU time", self.cli("doctor", path).stdout)
 
     def test_the_raw_page_names_the_board(self):
         path = next((SHARED / "h100" / "ncu").glob("*.csv.gz"))
@@ -167,6 +168,14 @@ class Exports(Shared):
         rows = compared["pairs"][0]["rows"] if "pairs" in compared else compared["rows"]
         self.assertEqual([row["op"] for row in rows if row["time_change"] == "real"], ["flash_attn::_flash_attn_forward"])
         self.assertEqual({row["time_change"] for row in rows}, {"real", "same"})
+
+    def test_what_copies_are_bound_by_is_said_of_copies(self):
+        text = self.cli("report", NSYS / "nsightful_power_iteration_nsys.sqlite.gz").stdout
+        self.assertIn("FLOP and bytes are known of <0.1 % of GPU", text)
+        self.assertNotIn("bound by PCIe", text)
+        change = self.cli("report", NSYS / "nsysai_h100_2gpu_1s.sqlite.gz").stdout.split("What to change")[1]
+        self.assertIn("Held back by PCIe 96 % of GPU time", change)
+        self.assertIn("data (in no layer), bound by PCIe", " ".join(change.split()))
 
     def test_copies_have_their_time_and_bytes(self):
         path = self.folder / "power.sqlite"

@@ -78,8 +78,10 @@ DType OperandsOfKernel(std::string_view kernel) {
         return DType::kHalf;
       case Precision::kBf16Tensor:
         return DType::kBFloat16;
+      case Precision::kFp8Tensor:
+        return DType::kOther;  // of a byte
       default:
-        return DType::kFloat;  // of FP8, which nothing counts by its size, too
+        return DType::kFloat;
     }
   }
   if (Contains(kernel, "BFloat16") || Contains(kernel, "nv_bfloat16")) return DType::kBFloat16;

@@ -40,6 +40,7 @@ TEST(NvtxOperatorText, KernelsSayTheTypeOfTheirOperands) {
   EXPECT_EQ(OperandsOfKernel("volta_h884gemm_64x64_ldg8_nn"), DType::kHalf);
   EXPECT_EQ(OperandsOfKernel("void at::native::vectorized_elementwise_kernel<4, Functor<c10::Half>>"), DType::kHalf);
   EXPECT_EQ(OperandsOfKernel("volta_sgemm_64x64_tn"), DType::kFloat);
+  EXPECT_EQ(OperandsOfKernel("nvjet_sm90_sss_tf32_128x256_64x3"), DType::kFloat);
 }
 
 // An export of nsys, row by row.
@@ -151,6 +152,17 @@ TEST(NsysWithShapes, HasTheFlopOfItsClosedForm) {
     EXPECT_EQ(Of(stats, kMetricTime), 5u);
     EXPECT_EQ(Of(stats, kMetricModelFlop), 0u);
   }
+}
+
+// Operands of FP8 have a byte an element, and the product has two.
+TEST(NsysWithShapes, AProductOfEightBits) {
+  Export file;
+  file.Range(7, 0, 100, "aten::_scaled_mm, seq = 1, op_id = 1, sizes = [[64, 32], [32, 16], [], []]");
+  file.Kernel(7, 50, 1000, 5, "nvjet_sm90_qqtst_128x256_128x4_2x1_v_bz_coopA_NNT");
+  const Imported imported = file.Import();
+  const LaunchStats& stats = imported.profile.runs.begin()->second.launches.begin()->second;
+  EXPECT_EQ(Of(stats, kMetricModelFlop), 2u * 64 * 32 * 16);
+  EXPECT_EQ(Of(stats, kMetricCompulsoryBytes), 64u * 32 + 32 * 16 + 2 * 64 * 16);
 }
 
 // Inside of the network the input has a gradient, which the next node of the backward takes. In half precision a list

@@ -66,6 +66,35 @@ TEST(OverlapsTest, OtherOverlapsStay) {
   EXPECT_FALSE(found.said.contains("kernels-overlap"));
 }
 
+// What is launched without attributes begins when what is before it in its stream has ended.
+TEST(OverlapsTest, ALaunchThatWaitsForItsStreamEndsWhatIsBeforeIt) {
+  MadeRecording made = Empty();
+  made.Ran("A", 100, 300, 1);
+  made.Ran("B", 150, 100, 2);
+  made.Ran("C", 200, 300, 3);
+  made.Ran("D", 600, 50, 4);
+  made.Ran("other stream", 120, 500, 5, 0, /*stream=*/8);
+  for (int i = 1; i <= 5; ++i) made.Launch(i, i);
+  // Whole microseconds: it began where the one before ended.
+  made.Ran("E", 649, 50, 6);
+  made.Launch(6, 6);
+  const Damaged found = ImportDamaged(made.Json());
+  EXPECT_THAT(found.ns, ElementsAre(Pair("A", 50'000), Pair("B", 50'000), Pair("C", 300'000), Pair("D", 50'000),
+                                    Pair("E", 50'000), Pair("other stream", 500'000)));
+  EXPECT_THAT(found.said.at("kernels-overlap"), HasSubstr("2 kernels"));
+}
+
+TEST(OverlapsTest, ALaunchWithAttributesMayBeginEarlier) {
+  MadeRecording made = Empty();
+  made.Ran("A", 100, 300, 1);
+  made.Ran("B", 350, 100, 2);
+  made.Launch(1, 1);
+  made.Launch(2, 2, "cudaLaunchKernelExC");
+  const Damaged found = ImportDamaged(made.Json());
+  EXPECT_THAT(found.ns, ElementsAre(Pair("A", 300'000), Pair("B", 100'000)));
+  EXPECT_FALSE(found.said.contains("kernels-overlap"));
+}
+
 // A host whose clock is set back by 300 us between two launches, and a GPU whose kernel is said to begin before its
 // launch.
 TEST(OverlapsTest, ClockJumpsAreSaid) {

@@ -60,7 +60,7 @@ struct TorchSamples {
 struct TorchDamage {
   uint64_t events = 0;            // that could not be read
   uint64_t first_at = 0;          // the byte at which the first of them begins
-  uint64_t overlapping = 0;       // kernels that would have run while others of their stream began and ended
+  uint64_t overlapping = 0;       // kernels that would have run on while others of their stream did
   uint64_t overlapping_ns = 0;    // of their time, what is not counted
   uint32_t overlapping_name = 0;  // the one with most of it
   uint64_t launches = 0;          // of kernels, by calls

@@ -63,6 +63,18 @@ DType ElementType(const RecordedCall& call) {
 
 // --- Products.
 
+// The type of what a product of FP8 returns: the argument out_dtype, which stands in another place in each version of
+// PyTorch (its numbers are those of DType). Where a recording has no values, what layers ask for.
+DType ScaledProductType(const RecordedCall& call) {
+  for (const size_t out_dtype : {6, 7, 3}) {
+    const std::vector<int64_t> value = call.Integers(out_dtype);
+    for (const DType type : {DType::kHalf, DType::kFloat, DType::kBFloat16}) {
+      if (value.size() == 1 && value[0] == static_cast<int64_t>(type)) return type;
+    }
+  }
+  return DType::kBFloat16;
+}
+
 std::optional<Shape> MatrixProduct(const RecordedCall& call, std::string_view name) {
   const size_t at = Contains(name, "add") ? 1 : 0;
   const TensorView *a = call.Tensor(at), *b = call.Tensor(at + 1);
@@ -415,6 +427,8 @@ bool AddResults(const std::vector<int64_t>& seen, RecordedCall* call) {
   if (!shape && Fits(seen, *call, rule)) shape = seen;
   if (!shape) return false;
   DType type = ElementType(*call);
+  if (rule && rule->unit == estimate::Unit::kFp8Matmul) type = ScaledProductType(*call);
+  if (rule && rule->unit == estimate::Unit::kInt8Matmul) type = DType::kInt32;
   if (IsComparison(name)) type = DType::kBool;
   if (name == "argmax" || name == "argmin") type = DType::kInt64;
   if (name == "_to_copy" || name == "to") {

@@ -47,6 +47,26 @@ TEST(ResultsTest, Products) {
   EXPECT_EQ(Result("aten::mm", "[[2],[3,4]]", two, ""), (Sizes{-1}));
 }
 
+// Operands of a byte an element, whose scales are in FP32.
+TEST(ResultsTest, ProductsOfEightBitsReturnWhatTheyAreAskedFor) {
+  const auto bytes_of_result = [](const std::string& types, const std::string& values,
+                                  const std::string& name = "aten::_scaled_mm") {
+    RecordedCall call(name, "[[32,16],[16,64],[1],[1],[],[],[],[]]\n" + types + "\n\n" + values, DType::kFloat);
+    EXPECT_TRUE(AddResults({}, &call));
+    const OpCall view = call.call();
+    return view.tensors[view.outputs[0].first].element_size;
+  };
+  const std::string types = R"(["c10::Float8_e4m3fn","c10::Float8_e4m3fn","float","float","","","Scalar","Scalar"])";
+  EXPECT_EQ(bytes_of_result(types, R"(["","","","","","","15","True"])"), 2u);
+  EXPECT_EQ(bytes_of_result(types, R"(["","","","","","","6","True"])"), 4u);
+  // PyTorch 2.1 to 2.4.
+  EXPECT_EQ(bytes_of_result(R"(["c10::Float8_e5m2","c10::Float8_e4m3fn","","Scalar","float","float","","Scalar"])",
+                            R"(["","","","6","","","","False"])"),
+            4u);
+  EXPECT_EQ(bytes_of_result(types, ""), 2u);
+  EXPECT_EQ(bytes_of_result(R"(["signed char","signed char"])", "", "aten::_int_mm"), 4u);
+}
+
 TEST(ResultsTest, PoolsAndReductions) {
   const std::string pool = R"(["float","ScalarList","ScalarList","ScalarList","ScalarList","Scalar"])";
   EXPECT_EQ(Result("aten::max_pool2d_with_indices", "[[1,64,112,112],[],[],[],[],[]]", pool,

@@ -75,10 +75,10 @@ class Explainer {
     }
     if (damage.overlapping > 0) {
       Say(kWarning, "kernels-overlap",
-          absl::StrCat(damage.overlapping, damage.overlapping == 1 ? " kernel is" : " kernels are",
-                       " said to run while others of the stream begin and end, which cannot be: ",
-                       TimeText(damage.overlapping_ns), " of that is not counted, most of it of ",
-                       recording_.texts[damage.overlapping_name]));
+          absl::StrCat(
+              damage.overlapping, damage.overlapping == 1 ? " kernel is" : " kernels are",
+              " said to run on while others of the stream do, which cannot be: ", TimeText(damage.overlapping_ns),
+              " of that is not counted, most of it of ", recording_.texts[damage.overlapping_name]));
     }
     if (damage.launches_without_kernel > 0) {
       Say(kWarning, "kernels-not-recorded",

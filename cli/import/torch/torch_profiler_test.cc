@@ -337,6 +337,23 @@ TEST(TorchProfilerTest, StepsAreTheProfilersOrTheOptimizers) {
   EXPECT_EQ(sums, (std::vector<StepSum>{{0, 10'000}, {1, 11'000}}));
 }
 
+// What torch.compile says of its own kernels: those of a template multiply, in the type of their operands.
+TEST(TorchProfilerTest, AKernelOfATemplateMultipliesInItsOperandsType) {
+  const absl::StatusOr<Imported> imported = ImportText(File({
+      Event(
+          "cpu_op", "triton_tem_fused_mm_2", 110, 30,
+          R"("External id":7,"kernel_flop":4096,"Input Dims":[[8,16],[16,16]],"Input type":["c10::BFloat16","c10::BFloat16"])"),
+      Event("kernel", "triton_tem_fused_mm_2", 150, 2, R"("External id":7)"),
+      Event("cpu_op", "triton_poi_fused_add_0", 210, 30,
+            R"("External id":8,"kernel_flop":64,"Input Dims":[[64]],"Input type":["c10::BFloat16"])"),
+      Event("kernel", "triton_poi_fused_add_0", 250, 6, R"("External id":8)"),
+  }));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const cli::Run& run = imported->profile.runs.begin()->second;
+  EXPECT_EQ(Sum(run, kMetricFlop[static_cast<size_t>(Precision::kBf16Tensor)]), 4096u);
+  EXPECT_EQ(Sum(run, kMetricFlop[static_cast<size_t>(Precision::kFp32)]), 64u);
+}
+
 TEST(TorchProfilerTest, WhatARowLacksIsSaid) {
   const absl::StatusOr<Imported> imported = ImportText(File({
       Event("cpu_op", "aten::mm", 110, 30, R"("External id":7)"),

@@ -29,7 +29,8 @@ bool IsConvolutionBackward(std::string_view name) {
 }
 
 // What the file itself says of a kernel that torch.compile made: "[FLOP,bytes]" in the seventh line of its operands.
-bool AddGivenWork(std::string_view operands, OperatorWork* work) {
+// A kernel of a template (triton_tem_…) multiplies matrices, of its first operand's type.
+bool AddGivenWork(const RecordedCall& call, std::string_view operands, OperatorWork* work) {
   constexpr int kLine = 6;
   for (int i = 0; i < kLine; ++i) {
     const size_t end = operands.find('\n');
@@ -42,7 +43,10 @@ bool AddGivenWork(std::string_view operands, OperatorWork* work) {
       !ParseNumber(operands.substr(comma + 1, operands.size() - comma - 2), &work->bytes)) {
     return false;
   }
-  work->flop.vector = work->flop.model;
+  const bool multiplies = work->op.starts_with("triton_tem_");
+  (multiplies ? work->flop.matrix : work->flop.vector) = work->flop.model;
+  if (multiplies) work->unit = estimate::Unit::kMatmul;
+  if (const TensorView* first = call.Tensor(0); first != nullptr) work->type = first->dtype;
   work->given = true;
   return true;
 }
@@ -198,7 +202,7 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
     complete = true;
   } else {
     if (!estimate::FindOp(work.op)) {
-      if (AddGivenWork(recording_.operands[window_.spans[span].operands], &work)) return work;
+      if (AddGivenWork(CallOf(span), recording_.operands[window_.spans[span].operands], &work)) return work;
       work.lacks = IsMadeByCompile(work.op) ? kCompiled : Contains(work.op, "varlen") ? kNoLengths : kNoRule;
       return work;
     }

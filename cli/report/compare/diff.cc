@@ -5,11 +5,11 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <numbers>
 #include <span>
 #include <tuple>
 
 #include "cli/model/statistics.h"
+#include "cli/report/compare/within_steps.h"
 #include "cli/report/facts/run_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/keys/bounds.h"
@@ -250,80 +250,13 @@ void CompareAll(const Side& before, const Side& after, const SampledRun* before_
   };
 }
 
-// What a row's time is in one run, relative to the steps that it was sampled in: a clock that differs from step to
-// step, which all kernels of a step have in common, is not in it.
-struct WithinSteps {
-  double variance = 0;  // of the mean's logarithm
-  double degrees = 0;
-  bool known = false;
-};
-
-WithinSteps WithinStepsOf(const Side& row, const Side& total) {
-  const auto time = static_cast<size_t>(Sampled::kTime);
-  const std::vector<double>&x = row.series.values[time], &all = total.series.values[time];
-  if (x.empty() || x.size() != all.size()) return {};
-  std::vector<double> logs;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const double rest = all[i] - x[i];
-    if (!(x[i] > 0) || !(rest > 0)) return {};
-    logs.push_back(std::log(x[i] / rest));
-  }
-  const double n = static_cast<double>(logs.size());
-  if (logs.size() < kLeastBatches) return {};
-  double mean = 0, squares = 0;
-  for (const double value : logs) mean += value / n;
-  for (const double value : logs) squares += (value - mean) * (value - mean);
-  return {.variance = squares / (n - 1) / n, .degrees = n - 1, .known = true};
-}
-
-// Two runs of one program differ by more than their steps say: memory lies elsewhere, and a layer of 150 us takes 149
-// in every step of the other run. By how much at most, as a variance of a row's logarithm, is what ResNet-50 twice on
-// one H100 shows (0.3 % of long rows, 0.25 us a launch of short ones).
-double MostBetweenRuns(const DiffRow& row) {
-  constexpr double kOfTime = 0.003, kNsOfALaunch = 250;
-  const Change& time = row[Compared::kTime];
-  const double launches = static_cast<double>(std::max(row.before.launches, row.after.launches));
-  const double of_launches = kNsOfALaunch * launches / std::max(time.before, time.after);
-  return kOfTime * kOfTime + of_launches * of_launches;
-}
-
-// A single pair shows what part of that there is, if most of its rows did not change: the variance that the rows'
-// changes have beyond what their steps explain, by the median, which a few changed rows do not move (an empirical
-// null: Efron, "Large-Scale Simultaneous Hypothesis Testing", 2004). Where most rows did change, it is all of it.
-struct RowChange {
-  double change = 0, variance = 0, most_between = 0;  // of logarithms
-};
-double PartBetweenRuns(std::span<const RowChange> rows) {
-  constexpr double kMedianOfNormal = 0.6745;
-  const auto median_z = [&](double part) {
-    std::vector<double> z;
-    for (const RowChange& row : rows)
-      z.push_back(std::fabs(row.change) / std::sqrt(row.variance + part * row.most_between));
-    const auto middle = z.begin() + static_cast<std::ptrdiff_t>(z.size() / 2);
-    std::nth_element(z.begin(), middle, z.end());
-    return *middle;
-  };
-  double low = 0, high = 1;
-  if (median_z(low) <= kMedianOfNormal) return low;
-  if (median_z(high) >= kMedianOfNormal) return high;
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (low + high) / 2;
-    (median_z(middle) > kMedianOfNormal ? low : high) = middle;
-  }
-  return high;
-}
-
-// Compares each row's time with the others' of the same run, beside the comparison of times themselves: two runs have
-// the GPU's clock neither in their steps nor in their means in common, and a layer's small change is lost in that.
-// The level of a run's clock is the median of the rows' changes, weighted by time, so that a layer that changed does
-// not move it. A change is as improbable as the less probable of both tests says, twice (Bonferroni).
+// Compares each row's time with those of the other rows in the same steps, where both runs have such steps.
 void CompareWithinSteps(const Side& before_total, const Side& after_total,
                         const std::map<Key, std::pair<Side, Side>>& sides, RunDiff* diff) {
-  struct Tested {
-    DiffRow* row;
-    double change, variance, degrees, weight;
+  const auto values = [](const Side& side) -> const std::vector<double>& {
+    return side.series.values[static_cast<size_t>(Sampled::kTime)];
   };
-  std::vector<Tested> tested;
+  std::vector<RowInSteps> rows;
   for (DiffRow& row : diff->rows) {
     const Change& time = row[Compared::kTime];
     if (time.verdict == Verdict::kSame || (!(time.standard > 0) && !std::isinf(time.half_width))) continue;
@@ -332,53 +265,9 @@ void CompareWithinSteps(const Side& before_total, const Side& after_total,
     if (found == sides.end()) continue;
     const auto& [before, after] = found->second;
     if (!HasInterval(before.time_trust) && before.time_trust != Trust::kFewSteps) continue;
-    const WithinSteps a = WithinStepsOf(before, before_total), b = WithinStepsOf(after, after_total);
-    if (!a.known || !b.known) continue;
-    const double variance = a.variance + b.variance;
-    if (!(variance > 0)) continue;
-    const double parts = a.variance * a.variance / a.degrees + b.variance * b.variance / b.degrees;
-    tested.push_back({&row, std::log(time.ratio), variance, variance * variance / parts, time.before + time.after});
+    rows.push_back({&row, values(before), values(after)});
   }
-  // Of few rows the median is one of those that changed.
-  constexpr size_t kLeastRows = 8;
-  if (tested.size() < kLeastRows) return;
-  std::vector<const Tested*> order;
-  double weights = 0;
-  for (const Tested& one : tested) order.push_back(&one), weights += one.weight;
-  std::ranges::stable_sort(order, std::less{}, [](const Tested* one) { return one->change; });
-  double level = 0, passed = 0, level_variance = 0;
-  for (const Tested* one : order) {
-    passed += one->weight;
-    level = one->change;
-    if (2 * passed >= weights) break;
-  }
-  // A median's variance is this many times the mean's, of normal distributions.
-  for (const Tested& one : tested) {
-    const double share = one.weight / weights;
-    level_variance += std::numbers::pi / 2 * share * share * one.variance;
-  }
-  std::vector<RowChange> changes;
-  for (const Tested& one : tested) {
-    changes.push_back({one.change - level, one.variance + level_variance, MostBetweenRuns(*one.row)});
-  }
-  const double part = PartBetweenRuns(changes);
-  for (size_t i = 0; i < tested.size(); ++i) {
-    const Tested& one = tested[i];
-    const double between_runs = part * changes[i].most_between;
-    Change& time = one.row->changes[static_cast<size_t>(Compared::kTime)];
-    const double deviation = std::sqrt(changes[i].variance + between_runs);
-    const double p = StudentTail(std::fabs(one.change - level) / deviation, one.degrees);
-    const double standard = deviation * (time.before + time.after) / 2;
-    const bool had_none = !(time.standard > 0);
-    if (!had_none && between_runs > 0) {
-      time.standard = std::hypot(time.standard, std::sqrt(between_runs) * (time.before + time.after) / 2);
-      time.p = StudentTail(std::fabs(time.difference()) / time.standard, time.degrees);
-    }
-    const bool better = had_none || standard < time.standard;
-    time.p = had_none ? p : std::min(1.0, 2 * std::min(time.p, p));
-    if (better) time.standard = standard, time.degrees = one.degrees;
-    diff->within_steps = true;
-  }
+  diff->within_steps = CompareWithinSteps(values(before_total), values(after_total), rows);
 }
 
 // Decides which changes are real among so many tests. All changes of a pair of runs are one family, since a reader of

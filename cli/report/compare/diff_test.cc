@@ -458,6 +458,27 @@ TEST(DiffTest, ALayerIsNoDifferentBecauseTheClockOfOneRunIs) {
   }
 }
 
+// A clock changes all layers alike. Where most of them became faster by a change of the program, one that stayed as
+// it was did not become slower.
+TEST(DiffTest, ALayerThatDidNotChangeIsNotSlowerThanTheOthers) {
+  Profile after = Stepwise(3, 0.001, 1, 50, 10);
+  for (auto& [key, stats] : after.runs.begin()->second.launches) {
+    if (key.layer.path == "layer0") continue;
+    const double factor = 0.5 + 0.02 * (key.layer.path.back() - '0');
+    const auto scale = [&](uint64_t& ns) { ns = static_cast<uint64_t>(static_cast<double>(ns) * factor); };
+    Stat shorter;
+    for (StepSum& one : stats.step_sums.at(std::string(kMetricTime))) {
+      scale(one.sum);
+      shorter.Add(one.sum);
+    }
+    stats.metrics.at(std::string(kMetricTime)) = shorter;
+  }
+  const Diff diff = MakeDiff(Stepwise(2, 0.001, 1, 50, 10), after, OnA100, {});
+  for (const DiffRow& row : diff.pairs.at(0).rows) {
+    EXPECT_EQ(row[Compared::kTime].verdict == Verdict::kReal, row.layer != "layer0") << row.layer;
+  }
+}
+
 TEST(DiffTest, LaunchesOfARecordingWithoutStepsAreNotIndependent) {
   // Forty launches in four steps, whose clocks differ by 2 %: both runs are of one program.
   const auto recording = [](uint64_t seed) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -59,19 +60,39 @@ TEST_F(RealRuns, OfOneProgramShowNoChange) {
   EXPECT_EQ(unknown, 0u);
 }
 
-// Runs of one program differ by 0.3 % of a layer's time and more, so that 1 % is seen in the steadier of the layers.
+// One layer's kernels take 1 % longer: the row is real, alone, wherever ten timed steps and five can show it. They
+// cannot where a row scatters by more, or the two runs themselves have another time (conv1's backward takes 0.8 %
+// less).
 TEST_F(RealRuns, AChangeOfOneLayerIsSeenAlone) {
   const Profile before = testing::ReadRealRun("resnet50-128-amp-times");
   const Profile after = testing::ReadRealRun("resnet50-128-amp-default");
-  const std::pair<std::string, Phase> layers[] = {
-      {"bn1", Phase::kForward}, {"maxpool", Phase::kForward}, {"layer1.1.bn3", Phase::kBackward}};
-  for (const auto& [path, phase] : layers) {
+  const RunDiff unchanged = CompareRuns(before, after);
+  size_t rows = 0, seen = 0;
+  for (const DiffRow& row : unchanged.rows) {
+    const Change& time = row[Compared::kTime];
+    if (time.after < 0.005 * unchanged.total[Compared::kTime].after) continue;
     Profile changed = after;
-    Lengthen({"ResNet", path}, phase, 1.01, &changed);
+    Lengthen({row.model, row.layer}, *row.phase, 1.01, &changed);
     const auto real = RealTimes(CompareRuns(before, changed));
-    ASSERT_EQ(real.size(), 1u) << path << ::testing::PrintToString(real);
-    EXPECT_EQ(real.begin()->first, path + " " + std::string(PhaseName(phase)));
+    const std::string name = row.layer + " " + std::string(PhaseName(*row.phase));
+    for (const auto& [row_name, ratio] : real) EXPECT_EQ(row_name, name) << ratio;
+    if (time.difference() + 0.01 * time.after > 5 * time.standard) {
+      EXPECT_EQ(real.size(), 1u) << name;
+    }
+    ++rows;
+    seen += real.size();
   }
+  EXPECT_GT(rows, 50u);
+  EXPECT_GE(seen, 24u) << "of " << rows;
+}
+
+// TF32 against AMP: nearly all rows became faster, and the pool in front, which computes in FP32 in both, did not.
+TEST_F(RealRuns, WhatDidNotChangeIsNotRealBesideWhatDid) {
+  const RunDiff diff = CompareRuns(testing::ReadRealRun("r18-range"), testing::ReadRealRun("r18-amp"));
+  const auto real = RealTimes(diff);
+  EXPECT_GT(real.size(), 60u);
+  EXPECT_FALSE(real.contains("avgpool forward")) << ::testing::PrintToString(real);
+  for (const auto& [name, ratio] : real) EXPECT_GT(std::fabs(ratio - 1), 0.05) << name;
 }
 
 TEST_F(RealRuns, AgainstThemselvesAreSilent) {

@@ -46,15 +46,14 @@ void AddExpected(const Report& report, Headline* headline) {
 
 void AddLimit(const Report& report, Headline* headline) {
   const Sums& total = report.total.sums;
-  const double launch = total[Quantity::kLaunchBoundTime], memory = total[Quantity::kMemoryBoundTime],
-               compute = total[Quantity::kComputeBoundTime], pcie = total[Quantity::kPcieBoundTime],
-               nvlink = total[Quantity::kNvlinkBoundTime], all = launch + memory + compute + pcie + nvlink;
+  const double known = BoundTime(total), all = std::max(known, total.time_ns());
   if (all > 0) {
-    headline->launch_share = launch / all;
-    headline->memory_share = memory / all;
-    headline->compute_share = compute / all;
-    headline->pcie_share = pcie / all;
-    headline->nvlink_share = nvlink / all;
+    headline->launch_share = total[Quantity::kLaunchBoundTime] / all;
+    headline->memory_share = total[Quantity::kMemoryBoundTime] / all;
+    headline->compute_share = total[Quantity::kComputeBoundTime] / all;
+    headline->pcie_share = total[Quantity::kPcieBoundTime] / all;
+    headline->nvlink_share = total[Quantity::kNvlinkBoundTime] / all;
+    headline->attainable_share = known > 0 ? total.least_ns() / known : 0;
   }
   const Clock& clock = report.clock;
   const double busy_ns = clock.busy_ns > 0 ? clock.busy_ns : clock.gpu_ns;
@@ -77,8 +76,9 @@ void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* h
   const bool by_op = report.run.source == SourceKind::kImported && std::ranges::all_of(layers, unnamed);
   if (by_op && report.by != By::kOp) return;
   for (const Row& row : by_op ? std::span<const Row>(report.rows) : layers) {
-    if (!(row.derived.slack_ns > 0) || (by_op && row.op.empty())) continue;
-    const bool outside = row.model.empty();
+    // What no operator asked for, as a copy between host and GPU, is a place by its phase.
+    const bool outside = row.model.empty() || (by_op && row.op.empty());
+    if (!(row.derived.slack_ns > 0) || (by_op && outside && row.derived.bound == Bound::kUnknown)) continue;
     Group& group = groups[{row.class_name + row.op, outside ? row.phase : std::nullopt}];
     group.slack.ns += row.derived.slack_ns / static_cast<double>(report.steps.count);
     group.sums.Add(row.sums);
@@ -89,7 +89,8 @@ void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* h
     group.slack.layers += by_op && group.slack.layers == 1 ? 0 : 1;
     if (row.derived.slack_ns <= group.most_ns) continue;
     group.most_ns = row.derived.slack_ns;
-    group.slack.class_name = row.class_name.empty() ? row.model : row.class_name;
+    const bool of_file = report.run.source == SourceKind::kImported;  // which is no layer's class
+    group.slack.class_name = row.class_name.empty() && !of_file ? row.model : row.class_name;
     group.slack.model = row.model;
     group.slack.layer = by_op ? row.op : row.layer;
   }

@@ -46,8 +46,10 @@ struct Headline {
   std::optional<Expected> expected;
   std::vector<PrecisionShare> precisions;  // that have FLOP, most FLOP first
   bool has_forward_or_backward = false;    // some launch is known to be of them
-  // Shares of GPU time of launches that are held back by one thing; together 1 where roofs are known, else all 0.
+  // Shares of GPU time of launches that are held back by one thing; together 1 where it is known of all, else all 0
+  // or less than 1.
   double launch_share = 0, memory_share = 0, compute_share = 0, pcie_share = 0, nvlink_share = 0;
+  double attainable_share = 0;     // of the time of which it is known
   double idle_share = 0;           // of a measured step's wall time, in which no kernel ran; 0: unknown
   std::vector<Slack> most_to_win;  // the four with most
   // Launches of no model and no phase, where they take a tenth of the time or more; else 0.

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/profile/profile.h"
 #include "cli/report/facts/fact.h"
 #include "cli/report/rows/row.h"
 

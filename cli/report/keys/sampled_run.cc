@@ -85,6 +85,7 @@ SampledRun::SampledRun(const Profile& profile, const Run& run) {
   if (run.key.source == SourceKind::kImported && IsWhole(Sampled::kTime)) return;
   if (SetSlowStepsAside(run)) AddTotal(run);
   if (WeighKinds(run)) AddTotal(run);
+  FindKinds();
   const auto many = [&](uint64_t of) { return static_cast<double>(of) > kFewProcesses * processes_; };
   // Times are taken for the whole run, bytes only until they are known: what drifts in the times may have changed
   // where no bytes were counted. In a short window few samples may have missed it in either.
@@ -234,6 +235,31 @@ bool SampledRun::WeighKinds(const Run& run) {
     }
   }
   return true;
+}
+
+void SampledRun::FindKinds() {
+  constexpr size_t kTime = static_cast<size_t>(Sampled::kTime);
+  constexpr double kApart = 0.05;  // what is closer moves no other bytes that would matter
+  const std::optional<TwoClusters> kinds = FindTwoClusters(total_.values[kTime]);
+  if (!kinds || kinds->apart < kApart * kinds->cut) return;
+  for (size_t s = 0; s < metrics_[kTime].steps.size(); ++s) {
+    is_longer_[metrics_[kTime].steps[s]] = total_.values[kTime][s] > kinds->cut;
+  }
+}
+
+// Bytes are sampled in parts of steps, so that a row's may be of the steps of one kind only by chance, while the row
+// ran in both.
+bool SampledRun::LacksAKind(const Series& series) const {
+  const auto has_both = [&](Sampled what) {
+    std::array<bool, 2> has{};
+    const std::vector<bool>& present = series.present[static_cast<size_t>(what)];
+    for (size_t s = 0; s < present.size(); ++s) {
+      const auto found = is_longer_.find(Of(what).steps[s]);
+      if (present[s] && found != is_longer_.end()) has[found->second ? 1 : 0] = true;
+    }
+    return has[0] && has[1];
+  };
+  return has_both(Sampled::kTime) && !has_both(Sampled::kBytes);
 }
 
 // Adds a key that ran in all sampled steps, which are of two kinds. How much steps of a kind differ, relative to
@@ -410,9 +436,10 @@ StepInterval SampledRun::IntervalOf(Sampled what, const Series& series) const {
   StepInterval interval =
       cli::IntervalOf(metric.steps, series.values[index], run_steps_, own, DegreesOf(series, index));
   AddShareOfKinds(series.between[index], longer_share_, unknown_kind_, run_steps_, &interval);
-  if (series.values[index].empty() || metric.trust == Trust::kByStep) return interval;
+  const bool lacks = what == Sampled::kBytes && !is_longer_.empty() && LacksAKind(series);
+  if (series.values[index].empty() || (metric.trust == Trust::kByStep && !lacks)) return interval;
   // That the run drifts is also true where there are few steps, and says more.
-  interval.trust = metric.trust;
+  interval.trust = metric.trust == Trust::kByStep ? Trust::kFewSteps : metric.trust;
   interval.half_width = 0;
   interval.uncertainty = {.known = false};
   interval.least = {.known = false};

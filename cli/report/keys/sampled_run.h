@@ -81,6 +81,8 @@ class SampledRun {
   void AddTotal(const Run& run);
   bool MissesAKind(const Run& run, size_t metric) const;
   bool WeighKinds(const Run& run);
+  void FindKinds();
+  bool LacksAKind(const Series& series) const;
   void AddByKind(const Metric& metric, std::span<const double> sampled, size_t index, Series* series) const;
   const Metric& Of(Sampled what) const { return metrics_[static_cast<size_t>(what)]; }
 
@@ -88,6 +90,8 @@ class SampledRun {
   double run_steps_ = 0;                        // of one process
   double longer_share_ = 0, unknown_kind_ = 0;  // of steps of two kinds; and how many of the run's are of neither
   double processes_ = 1;
+  std::map<uint64_t, bool>
+      is_longer_;               // of timed steps, where their times are of two kinds that run the same launches
   bool level_changes_ = false;  // what seem to be slow steps may be the only ones that are seen of another clock
   Series total_;
   std::array<std::vector<double>, kSampledCount> raw_total_;  // what was sampled in each step, as it is

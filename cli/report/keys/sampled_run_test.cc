@@ -203,6 +203,56 @@ TEST(SampledRunTest, AFewLaunchesThatWereNeverSampledWidenTheInterval) {
   EXPECT_NEAR(report.total.time.relative, before + 2 * 5 / 1005.0, 1e-6);
 }
 
+// A key whose bytes were never sampled may move as many a second as the one that moves most.
+TEST(SampledRunTest, BytesThatWereNeverSampledMayBeAsManyAsAnyOthers) {
+  Profile profile = Empty(0);
+  AddKernel(&profile, "always", 2, 10'000);
+  AddKernel(&profile, "dense", 2, 100);
+  auto& launches = profile.runs.begin()->second.launches;
+  const auto add_bytes = [&](const char* op, uint64_t bytes) {
+    LaunchStats& stats = launches[{.phase = Phase::kForward, .op = op}];
+    for (const StepSum& one : stats.step_sums.at("rf.time")) {
+      profile.runs.begin()->second.sampled_steps[std::string(kMetricDramBytes)][one.step] = 1;
+      stats.metrics[std::string(kMetricDramBytes)].Add(bytes);
+      stats.step_sums[std::string(kMetricDramBytes)].push_back({one.step, bytes});
+    }
+  };
+  add_bytes("always", 10'000);
+  add_bytes("dense", 300);  // three bytes a ns
+  LaunchStats& uncounted = launches[{.phase = Phase::kForward, .op = "uncounted"}];
+  uncounted = launches[{.phase = Phase::kForward, .op = "dense"}];
+  uncounted.metrics.erase(std::string(kMetricDramBytes));
+  uncounted.step_sums.erase(std::string(kMetricDramBytes));
+  EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kFewSteps) << "100 ns of three bytes, beside 10,300 bytes";
+  for (auto& sum : launches[{.phase = Phase::kForward, .op = "uncounted"}].step_sums.at("rf.time")) sum.sum /= 10;
+  Stat& time = launches[{.phase = Phase::kForward, .op = "uncounted"}].metrics.at("rf.time");
+  time.sum /= 10;
+  EXPECT_NEAR(Fold(profile).total.bytes.relative, 30.0 / 10'300, 1e-4);
+}
+
+// Every second sampled step takes longer, and bytes are of the others only: nothing is known of what the longer move.
+TEST(SampledRunTest, BytesOfOneKindOfStepsHaveNoInterval) {
+  Profile profile = Empty(0);
+  AddKernel(&profile, "always", 2, 10'000);
+  LaunchStats& stats = profile.runs.begin()->second.launches.begin()->second;
+  auto& counted = profile.runs.begin()->second.sampled_steps[std::string(kMetricDramBytes)];
+  const auto count = [&](size_t which) {
+    const uint64_t step = stats.step_sums.at("rf.time")[which].step;
+    counted[step] = 1;
+    stats.metrics[std::string(kMetricDramBytes)].Add(1000 + which % 3);
+    stats.step_sums[std::string(kMetricDramBytes)].push_back({step, 1000 + which % 3});
+  };
+  for (size_t i = 0; i < stats.step_sums.at("rf.time").size(); i += 2) count(i);
+  EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kByStep);
+  stats.metrics.at("rf.time") = {};
+  for (size_t i = 0; i < stats.step_sums.at("rf.time").size(); ++i) {
+    StepSum& one = stats.step_sums.at("rf.time")[i];
+    one.sum = i % 2 == 0 ? 10'000 : 20'000;
+    stats.metrics.at("rf.time").Add(one.sum);
+  }
+  EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kFewSteps);
+}
+
 TEST(SampledRunTest, FewSamplesOfStepsOfTwoKindsHaveNoInterval) {
   // The durations say that a fifth of the steps is longer, but no sample is known to be of those.
   Profile profile = Empty(0);

@@ -113,10 +113,10 @@ Row MakeRow(const RowKey& key, const FoldedRow& folded, double total_time_ns) {
   return row;
 }
 
-// How much of a row is not known: the share of its time whose spread is not known, and of that the share of launches
-// that were never sampled at all, which are taken to last as long as the others.
+// How much of a row is not known: the share of its time whose spread is not known, of that the share of launches that
+// were never sampled at all, and by how much these may change the value, relative to it.
 struct NotKnown {
-  double spread = 0, value = 0;
+  double spread = 0, value = 0, change = 0;
 };
 
 // Makes the interval of one quantity of a row. `by_launch` is the half-width that independent launches would have.
@@ -142,27 +142,32 @@ Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun
   interval.spread = steps.spread / steps.mean;
   interval.p95 = steps.p95;
   if (!HasInterval(steps.trust)) return interval;
-  // What was never sampled may well last twice as long as the others; where it is much, nothing is known of the sum.
-  constexpr double kMostUnsampled = 0.01, kMostWithoutSpread = 0.25;
-  if (not_known.value > kMostUnsampled || interval.lacks > kMostWithoutSpread) {
+  // Where what was never sampled is much, nothing is known of the sum.
+  constexpr double kMostUnsampled = 0.01, kMostChange = 0.02, kMostWithoutSpread = 0.25;
+  if (not_known.value > kMostUnsampled || not_known.change > kMostChange || interval.lacks > kMostWithoutSpread) {
     interval.trust = Trust::kFewSteps;
   } else {
-    interval.relative = steps.half_width / steps.mean + 2 * not_known.value;
+    interval.relative = steps.half_width / steps.mean + not_known.change;
   }
   return interval;
 }
 
-void AddIntervals(const SampledRun& sampled, const FoldedRow& folded, Row* row) {
+// `most_bytes_per_ns`: of any launch key of the run.
+void AddIntervals(const SampledRun& sampled, const FoldedRow& folded, double most_bytes_per_ns, Row* row) {
+  // What was never sampled is taken to last as long as the others, and may well last three times as long.
+  constexpr double kLonger = 2;
   const double timed = folded.launches - folded.untimed_launches, timed_ns = folded.sums.time_ns();
   const double untimed_ns = timed > 0 ? timed_ns * folded.untimed_launches / timed : 0;
   const double all_ns = timed_ns + untimed_ns;
   const double untimed = timed > 0 ? (all_ns > 0 ? untimed_ns / all_ns : 0) : folded.untimed_launches > 0 ? 1 : 0;
   const auto share = [&](double ns) { return (all_ns > 0 ? ns / all_ns : 0) + untimed; };
   row->time = MakeInterval(sampled, Sampled::kTime, folded.series, timed_ns, std::sqrt(folded.time_error_squared),
-                           {share(folded.unsure_ns), untimed});
-  row->bytes = MakeInterval(sampled, Sampled::kBytes, folded.series, folded.sums.dram_bytes(),
+                           {share(folded.unsure_ns), untimed, kLonger * untimed});
+  const double uncounted = share(folded.uncounted_ns), bytes = folded.sums.dram_bytes();
+  const double dense = bytes > 0 ? folded.uncounted_ns * most_bytes_per_ns / bytes : 0;
+  row->bytes = MakeInterval(sampled, Sampled::kBytes, folded.series, bytes,
                             std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error),
-                            {share(folded.unsure_bytes_ns), share(folded.uncounted_ns)});
+                            {share(folded.unsure_bytes_ns), uncounted, std::max(kLonger * uncounted, dense)});
 }
 
 void DescribeLayer(const Run& run, Row& row) {
@@ -186,7 +191,7 @@ std::vector<Row> RowFolder::Rows(const RowGrouping& grouping, double total_time_
   rows.reserve(found->rows.size());
   for (const auto& [key, folded] : found->rows) {
     Row row = MakeRow(key, folded, total_time_ns);
-    if (run_.key.source != SourceKind::kEstimated) AddIntervals(sampled_, folded, &row);
+    if (run_.key.source != SourceKind::kEstimated) AddIntervals(sampled_, folded, whole_.most_bytes_per_ns, &row);
     row.bytes.shared = folded.shared && (by == By::kOp || by == By::kKernel);
     if (by == By::kLayer || by == By::kKernel) {
       if (!row.model.empty()) DescribeLayer(run_, row);
@@ -275,7 +280,7 @@ Row RowFolder::Total() const {
   total.sums = whole.sums;
   total.derived = Derive(whole.sums);
   total.time_share = whole.sums.time_ns() > 0 ? 1 : 0;
-  if (run_.key.source != SourceKind::kEstimated) AddIntervals(sampled_, whole, &total);
+  if (run_.key.source != SourceKind::kEstimated) AddIntervals(sampled_, whole, whole.most_bytes_per_ns, &total);
   return total;
 }
 
@@ -289,6 +294,7 @@ void FoldedRow::Add(const KeyQuantities& quantities) {
   // A copy between host and GPU is no kernel, and has no counters.
   const bool is_copy = quantities.sums[Quantity::kPcieBytes] > 0;
   if (!quantities.has_bytes && !is_copy) uncounted_ns += time_ns;
+  if (time_ns > 0) most_bytes_per_ns = std::max(most_bytes_per_ns, quantities.sums.dram_bytes() / time_ns);
   time_error_squared += quantities.time_error_squared;
   shared = shared || quantities.shared;
   if (quantities.shared) {

@@ -63,6 +63,7 @@ struct FoldedRow {
   // GPU time of keys whose times have no known spread, of those whose bytes have none, and of those whose bytes were
   // never counted.
   double unsure_ns = 0, unsure_bytes_ns = 0, uncounted_ns = 0;
+  double most_bytes_per_ns = 0;  // of any of its keys
 
   void Add(const KeyQuantities& quantities);
 };

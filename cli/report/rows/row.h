@@ -44,6 +44,8 @@ struct Derived {  // from Sums alone; 0 where undefined
   double dram_over_compulsory = 0;
 };
 Derived Derive(const Sums& sums);
+// Time of launches of which it is known what holds them back.
+double BoundTime(const Sums& sums);
 
 // How well an amount is known. The interval is that of a mean step of the run; slow steps are no part of it.
 struct Knowledge {

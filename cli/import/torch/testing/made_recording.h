@@ -37,8 +37,8 @@ class MadeRecording {
     Raw(absl::StrCat(R"({"ph":"X","cat":"user_annotation","name":")", name, R"(","pid":1,"tid":10,"ts":)", start,
                      R"(,"dur":)", us, "}"));
   }
-  void Launch(int at, int correlation) {
-    Raw(absl::StrCat(R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":10,"ts":)", at,
+  void Launch(int at, int correlation, const std::string& call = "cudaLaunchKernel") {
+    Raw(absl::StrCat(R"({"ph":"X","cat":"cuda_runtime","name":")", call, R"(","pid":1,"tid":10,"ts":)", at,
                      R"(,"dur":1,"args":{"correlation":)", correlation, "}}"));
   }
   // A kernel and its launch; each begins behind the one before.
