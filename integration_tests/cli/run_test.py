@@ -213,6 +213,7 @@ class RunTest(CliTest):
             (["-o"], "-o wants a value: PATH"),
             (["-z", "true"], "no option -z"),
             (["run"], "no program is named"),
+            (["try", "tf32", "--estimate", "T4", "true"], "--estimate: options stand before the changes"),
         ]:
             self.assert_complains(self.run_cli(*arguments), 2, re.escape(pattern) if "(" not in pattern else pattern)
 
