@@ -248,8 +248,7 @@ void SayCalibration(Findings& findings) {
   if (!text.ok()) {
     findings.Add(Grade::kNote, "estimates", std::string(text.status().message()));
   } else if (!own.AddOwn(*text, error)) {
-    findings.Add(Grade::kNote, "estimates", path + " is not used: " + error,
-                 "rfinject calibrate, without the file");
+    findings.Add(Grade::kNote, "estimates", path + " is not used: " + error, "rfinject calibrate, without the file");
   } else {
     for (const Gpu& gpu : AllGpus()) {
       if (!own.OwnSource(gpu.name).empty()) gpus += (gpus.empty() ? "" : ", ") + std::string(gpu.name);

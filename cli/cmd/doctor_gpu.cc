@@ -87,8 +87,7 @@ std::string RunningProcess(const MachineView& machine, std::initializer_list<std
 }
 
 void ExaminePermission(const MachineView& machine, std::vector<GpuFinding>* findings) {
-  const std::string restricted =
-      ValueOf(TextOf(machine.root + "/proc/driver/nvidia/params"), "RmProfilingAdminOnly");
+  const std::string restricted = ValueOf(TextOf(machine.root + "/proc/driver/nvidia/params"), "RmProfilingAdminOnly");
   if (restricted.empty()) {
     findings->push_back(
         {.what = "counters", .text = "the driver does not say who may read counters (no RmProfilingAdminOnly)"});

@@ -50,8 +50,7 @@ std::string OptionEntry(const Option& option) {
 std::string ManualSection(const Command& command) {
   const VerbHelp help = command.describe();
   const size_t forms = help.usage.find("\n\n");
-  std::string text =
-      ".SS " + std::string(command.name) + "\n.nf\n" + Roff(help.usage.substr(0, forms)) + "\n.fi\n";
+  std::string text = ".SS " + std::string(command.name) + "\n.nf\n" + Roff(help.usage.substr(0, forms)) + "\n.fi\n";
   if (forms != std::string_view::npos) text += ".PP\n" + Paragraphs(help.usage.substr(forms + 2));
   for (const Option& option : help.options) text += OptionEntry(option);
   return text;

@@ -141,8 +141,8 @@ std::string ChangeFile(const ChangeOptions& options, std::span<const WantedChang
                    ", 'losses': ", options.losses, ", 'perturb': ", TruthOf(options.perturb), "}\n");
   for (const std::string_view name : kFoundations) absl::StrAppend(&text, std::string(SourceOf(name)), "\n");
   for (const WantedChange& change : changes) {
-    absl::StrAppend(&text, "use(", PythonText(change.name), ", ", change.value.empty() ? "None" : PythonText(change.value),
-                    ", ", PythonText(change.source), ")\n");
+    absl::StrAppend(&text, "use(", PythonText(change.name), ", ",
+                    change.value.empty() ? "None" : PythonText(change.value), ", ", PythonText(change.source), ")\n");
   }
   return text + "begin()\n";
 }

@@ -47,7 +47,8 @@ absl::Status CopyOnWrite(const std::string& folder, const std::string& scratch) 
       !WriteText("/proc/self/gid_map", absl::StrCat(group, " ", group, " 1"))) {
     return FolderFailed("the namespace's user cannot be named");
   }
-  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return FolderFailed("no mount of one's own here");
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return FolderFailed("no mount of one's own here");
   const std::string upper = scratch + "/upper", work = scratch + "/overlay";
   ::mkdir(upper.c_str(), 0700);
   ::mkdir(work.c_str(), 0700);

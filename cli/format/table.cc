@@ -20,7 +20,8 @@ constexpr size_t kLeastRows = 3;
 
 class TableWriter {
  public:
-  TableWriter(const WriteOptions& options, std::ostream& out) : options_(options), out_(out), letters_(options.color) {}
+  TableWriter(const WriteOptions& options, std::ostream& out)
+      : options_(options), out_(out), letters_(options.color) {}
 
   // `most_rows` is of the section's table.
   void Write(const Section& section, size_t most_rows) {
