@@ -68,8 +68,10 @@ void ExplainNoTrace() noexcept try {
   WriteLogLine(
       called ? "no trace: the modules that the program called have no parameters, and what has none is taken for no "
                "model; one with a parameter around them is"
-             : "no trace: nothing in the program called a model with parameters or stepped an optimizer of PyTorch "
-               "(rfinject doctor tells what works here)");
+      : settings.estimate.empty() && access("/dev/nvidiactl", F_OK) != 0
+          ? "no trace, and no NVIDIA GPU here: 'rfinject --estimate A100-SXM4-40GB PROGRAM' runs without one"
+          : "no trace: nothing in the program called a model with parameters or stepped an optimizer of PyTorch "
+            "(rfinject doctor tells what works here)");
 } catch (const std::exception&) {
 }
 

@@ -49,7 +49,7 @@ constexpr const char* kProgram =
 constexpr int kTimeoutS = 300;
 // Beyond this share of a time the samples lie too far apart for an undisturbed GPU.
 constexpr double kSteady = 0.05;
-constexpr std::string_view kBegin = "# Made by rfinject calibrate";
+constexpr std::string_view kMadeBy = "# Made by rfinject calibrate";
 constexpr std::string_view kHead =
     "; rfinject calibrate writes it anew for the GPU that it measures.\n"
     "gpu,family,parameter,value,unit,rows,provenance\n";
@@ -221,7 +221,7 @@ int CalibrateMain(const ParsedOptions& parsed) {
   // The file that exists already is read first, so that a minute's work is not thrown away.
   std::string others, error;
   const absl::StatusOr<std::string> old = ReadCalibration(path, named ? WhoseFile::kAnybodys : WhoseFile::kOwn);
-  const bool ours = old.ok() && std::string_view(*old).starts_with(kBegin);
+  const bool ours = old.ok() && std::string_view(*old).starts_with(kMadeBy);
   if (ours && !Calibration().AddOwn(*old, error)) {
     Complain(absl::StrCat(path, ": ", error, "; mend the line or remove the file"));
     return 1;
@@ -269,7 +269,7 @@ int CalibrateMain(const ParsedOptions& parsed) {
                              probes[static_cast<size_t>(unsteady - times.spreads.begin())].title, *unsteady * 100));
   }
   if (ours) others = OthersLines(*old, *gpu);
-  const std::string text = absl::StrCat(std::string(kBegin), std::string(kHead), others, own);
+  const std::string text = absl::StrCat(std::string(kMadeBy), std::string(kHead), others, own);
   if (!Succeeded(file.Commit(file.Write(text.data(), text.size())))) return 1;
   Complain(absl::StrCat(path, ": what ", std::string(gpu->name), " reaches",
                         named ? "; report --calibration " + path + " uses it" : "; reports use it from now on"));

@@ -49,7 +49,7 @@ struct DiffArguments {
   std::vector<std::string> words;  // A and B, as far as they are named
 };
 
-absl::StatusOr<DiffArguments> Read(const ParsedOptions& parsed) {
+absl::StatusOr<DiffArguments> ReadDiff(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   DiffArguments given;
   given.compare.by = static_cast<By>(reader.Word("by", kBys, "layer"));
@@ -126,7 +126,7 @@ VerbHelp DiffHelp() {
 }
 
 int DiffMain(const ParsedOptions& parsed) {
-  absl::StatusOr<DiffArguments> given = Read(parsed);
+  absl::StatusOr<DiffArguments> given = ReadDiff(parsed);
   if (!given.ok()) return Refused("diff", given.status());
   given->compare.calibration = &given->calibration;
   const absl::StatusOr<Sides> paths = ChooseSides(given->words);

@@ -54,17 +54,17 @@ for _ in range(2):
 print(torch.__version__)
 )";
 
-enum class Verdict : uint8_t { kGood, kNote, kBad };
+enum class Grade : uint8_t { kGood, kNote, kBad };
 
 class Findings {
  public:
-  void Add(Verdict verdict, const std::string& what, const std::string& text, const std::string& remedy = {}) {
+  void Add(Grade verdict, const std::string& what, const std::string& text, const std::string& remedy = {}) {
     static constexpr const char* kMarks[] = {"ok", "note", "BAD"};
     const std::string line = absl::StrFormat("%-4s  %-9s %s", kMarks[static_cast<size_t>(verdict)], what, text);
     Print(absl::StrCat(absl::StripTrailingAsciiWhitespace(PrintableText(line)), "\n"));
     if (!remedy.empty()) Print("                mend it: " + PrintableText(remedy) + "\n");
     FinishOutput(0);  // each finding takes a while, and is shown when it is there
-    bad_ = bad_ || verdict == Verdict::kBad;
+    bad_ = bad_ || verdict == Grade::kBad;
   }
   bool bad() const { return bad_; }
 
@@ -100,7 +100,7 @@ bool CheckLibrary(Findings& findings, std::string* library) {
   std::string tried;
   *library = FindLibrary(&tried);
   if (library->empty()) {
-    findings.Add(Verdict::kBad, "library", "librfinject.so is not at " + tried,
+    findings.Add(Grade::kBad, "library", "librfinject.so is not at " + tried,
                  "keep lib/ beside bin/ as it was built, or set RFINJECT_LIBRARY to where it is");
     return false;
   }
@@ -109,11 +109,11 @@ bool CheckLibrary(Findings& findings, std::string* library) {
   if (result.code != 0 || !result.errors.empty()) {
     const std::string why =
         result.errors.empty() ? "exit code " + std::to_string(result.code) : FirstLine(result.errors);
-    findings.Add(Verdict::kBad, "library", *library + " does not load: " + why,
+    findings.Add(Grade::kBad, "library", *library + " does not load: " + why,
                  "it needs x86-64 Linux with glibc 2.28 or newer; build it on this machine with scripts/build");
     return false;
   }
-  findings.Add(Verdict::kGood, "library", *library);
+  findings.Add(Grade::kGood, "library", *library);
   return true;
 }
 
@@ -128,24 +128,24 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
       RunPlain({python, "-c", "import sys; print(sys.executable, sys.version.split()[0])"}, 60);
   if (version.code != 0) {
     findings.Add(
-        Verdict::kBad, "python",
+        Grade::kBad, "python",
         python + " does not run" + (version.errors.empty() ? std::string() : ": " + LastLine(version.errors)),
         "rfinject doctor --python /path/to/the/python/that/trains");
     return;
   }
-  findings.Add(Verdict::kGood, "python", FirstLine(version.output));
+  findings.Add(Grade::kGood, "python", FirstLine(version.output));
   const SubprocessResult torch =
       RunPlain({python, "-c", "import torch; print(torch.__version__, torch.__file__)"}, 120);
   if (torch.code != 0) {
-    findings.Add(chosen ? Verdict::kBad : Verdict::kNote, "torch", "this Python has none: " + LastLine(torch.errors),
+    findings.Add(chosen ? Grade::kBad : Grade::kNote, "torch", "this Python has none: " + LastLine(torch.errors),
                  "rfinject doctor --python /path/to/a/python/with/torch");
     return;
   }
-  findings.Add(Verdict::kGood, "torch", FirstLine(torch.output));
+  findings.Add(Grade::kGood, "torch", FirstLine(torch.output));
 
   TemporaryFolder folder;
   if (folder.path().empty()) {
-    findings.Add(Verdict::kBad, "training", std::string("no temporary folder: ") + std::strerror(errno),
+    findings.Add(Grade::kBad, "training", std::string("no temporary folder: ") + std::strerror(errno),
                  "set TMPDIR to a folder that can be written");
     return;
   }
@@ -159,7 +159,7 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
                                               {"RFINJECT_KILL", ""}},
                                              180, folder.path());
   const auto failed = [&findings](const std::string& text) {
-    findings.Add(Verdict::kBad, "training", text, "run it with RFINJECT_LOG=debug and report what it says");
+    findings.Add(Grade::kBad, "training", text, "run it with RFINJECT_LOG=debug and report what it says");
   };
   if (run.timed_out) return failed("a tiny training program did not end within 3 minutes under rfinject");
   if (run.code != 0) {
@@ -184,11 +184,11 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
   const std::string reason = traced.process_list.empty() ? std::string() : traced.process_list.front().tier_reason;
   const std::string text =
       "tier " + TierText(report.process.tier) + (reason.empty() ? std::string() : " (" + reason + ")");
-  findings.Add(traced.tier >= 1 && traced.tier <= 3 ? Verdict::kGood : Verdict::kNote, "layers", text);
+  findings.Add(traced.tier >= 1 && traced.tier <= 3 ? Grade::kGood : Grade::kNote, "layers", text);
   if (report.total.sums.launches == 0) {
-    findings.Add(Verdict::kNote, "estimate", "no operator was estimated: operands could not be read in this torch");
+    findings.Add(Grade::kNote, "estimate", "no operator was estimated: operands could not be read in this torch");
   } else {
-    findings.Add(report.attribution.without_layer == 0 ? Verdict::kGood : Verdict::kNote, "estimate",
+    findings.Add(report.attribution.without_layer == 0 ? Grade::kGood : Grade::kNote, "estimate",
                  Grouped(report.total.sums.launches) + " operators seen, " + Percent(report.attribution.share) +
                      " of forward and backward time has a layer");
   }
@@ -196,7 +196,7 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
 
 void AddAll(const std::vector<GpuFinding>& list, Findings& findings) {
   for (const GpuFinding& finding : list) {
-    findings.Add(finding.good ? Verdict::kGood : Verdict::kNote, finding.what, finding.text, finding.remedy);
+    findings.Add(finding.good ? Grade::kGood : Grade::kNote, finding.what, finding.text, finding.remedy);
   }
 }
 
@@ -233,7 +233,7 @@ std::vector<std::string> CuptiCandidates(const std::string& python) {
 void CheckInjection(Findings& findings) {
   const std::string injection = Variable("CUDA_INJECTION64_PATH");
   if (injection.empty()) return;
-  findings.Add(Verdict::kNote, "injection",
+  findings.Add(Grade::kNote, "injection",
                "CUDA_INJECTION64_PATH is set to " + injection + ": only one tool can hold the counters",
                "unset CUDA_INJECTION64_PATH");
 }
@@ -246,15 +246,14 @@ void SayCalibration(Findings& findings) {
   Calibration own;
   std::string error, gpus;
   if (!text.ok()) {
-    findings.Add(Verdict::kNote, "estimates", std::string(text.status().message()));
+    findings.Add(Grade::kNote, "estimates", std::string(text.status().message()));
   } else if (!own.AddOwn(*text, error)) {
-    findings.Add(Verdict::kNote, "estimates", path + " is not used: " + error,
-                 "rfinject calibrate, without the file");
+    findings.Add(Grade::kNote, "estimates", path + " is not used: " + error, "rfinject calibrate, without the file");
   } else {
     for (const Gpu& gpu : AllGpus()) {
       if (!own.OwnSource(gpu.name).empty()) gpus += (gpus.empty() ? "" : ", ") + std::string(gpu.name);
     }
-    findings.Add(Verdict::kGood, "estimates", path + ": expected times of " + (gpus.empty() ? "no GPU" : gpus));
+    findings.Add(Grade::kGood, "estimates", path + ": expected times of " + (gpus.empty() ? "no GPU" : gpus));
   }
 }
 
@@ -264,7 +263,7 @@ void SayDefaults(Findings& findings) {
   if (!files.ok()) return;  // it was said when the options were read
   for (const DefaultsFile& file : *files) {
     if (!file.ignored.empty()) {
-      findings.Add(Verdict::kNote, "defaults", file.path + " is not used: " + file.ignored);
+      findings.Add(Grade::kNote, "defaults", file.path + " is not used: " + file.ignored);
       continue;
     }
     std::string text = file.path + ":";
@@ -272,7 +271,7 @@ void SayDefaults(Findings& findings) {
       text += " " + one.verb + " --" + one.option + (one.value.empty() ? "" : "=" + one.value) + ",";
     }
     text.pop_back();
-    findings.Add(Verdict::kGood, "defaults", text);
+    findings.Add(Grade::kGood, "defaults", text);
   }
   std::string variables;
   std::vector<std::string> names;
@@ -282,9 +281,9 @@ void SayDefaults(Findings& findings) {
     variables += " " + std::string(text);
     names.emplace_back(text.substr(0, text.find('=')));
   }
-  if (!variables.empty()) findings.Add(Verdict::kNote, "variables", "set here:" + variables);
+  if (!variables.empty()) findings.Add(Grade::kNote, "variables", "set here:" + variables);
   for (const std::string& name : UnknownVariables(names)) {
-    findings.Add(Verdict::kNote, "variables", name + " is no option's", "`rfinject VERB -h` has the options");
+    findings.Add(Grade::kNote, "variables", name + " is no option's", "`rfinject VERB -h` has the options");
   }
 }
 

@@ -20,7 +20,7 @@ namespace rfinject::cli {
 namespace {
 
 // Empty where it cannot be read.
-std::string ReadFile(const std::string& path) { return ReadTextFile(path).value_or(""); }
+std::string TextOf(const std::string& path) { return ReadTextFile(path).value_or(""); }
 
 std::string UpToLineBreak(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -68,7 +68,7 @@ std::vector<std::string> Models(const MachineView& machine) {
   std::vector<std::string> models;
   const std::string folder = machine.root + "/proc/driver/nvidia/gpus";
   for (const std::string& bus : Entries(folder)) {
-    models.push_back(ValueOf(ReadFile(folder + "/" + bus + "/information"), "Model"));
+    models.push_back(ValueOf(TextOf(folder + "/" + bus + "/information"), "Model"));
   }
   return models;
 }
@@ -78,7 +78,7 @@ std::vector<std::string> Models(const MachineView& machine) {
 std::string RunningProcess(const MachineView& machine, std::initializer_list<std::string_view> names) {
   for (const std::string& entry : Entries(machine.root + "/proc")) {
     if (entry.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string name = UpToLineBreak(ReadFile(machine.root + "/proc/" + entry + "/comm"));
+    const std::string name = UpToLineBreak(TextOf(machine.root + "/proc/" + entry + "/comm"));
     for (std::string_view wanted : names) {
       if (!name.empty() && name.rfind(wanted.substr(0, 15), 0) == 0) return name + " (process " + entry + ")";
     }
@@ -87,8 +87,7 @@ std::string RunningProcess(const MachineView& machine, std::initializer_list<std
 }
 
 void ExaminePermission(const MachineView& machine, std::vector<GpuFinding>* findings) {
-  const std::string restricted =
-      ValueOf(ReadFile(machine.root + "/proc/driver/nvidia/params"), "RmProfilingAdminOnly");
+  const std::string restricted = ValueOf(TextOf(machine.root + "/proc/driver/nvidia/params"), "RmProfilingAdminOnly");
   if (restricted.empty()) {
     findings->push_back(
         {.what = "counters", .text = "the driver does not say who may read counters (no RmProfilingAdminOnly)"});
@@ -99,7 +98,7 @@ void ExaminePermission(const MachineView& machine, std::vector<GpuFinding>* find
     return;
   }
   const uint64_t capabilities =
-      std::strtoull(ValueOf(ReadFile(machine.root + "/proc/self/status"), "CapEff").c_str(), nullptr, 16);
+      std::strtoull(ValueOf(TextOf(machine.root + "/proc/self/status"), "CapEff").c_str(), nullptr, 16);
   constexpr uint64_t kSysAdmin = uint64_t{1} << 21, kPerfmon = uint64_t{1} << 38;
   const char* held = (capabilities & kPerfmon) != 0    ? "CAP_PERFMON"
                      : (capabilities & kSysAdmin) != 0 ? "CAP_SYS_ADMIN"
@@ -110,7 +109,7 @@ void ExaminePermission(const MachineView& machine, std::vector<GpuFinding>* find
     return;
   }
   // The driver asks for the capability in the initial user namespace, whose map is the whole range onto itself.
-  const std::string map = ReadFile(machine.root + "/proc/self/uid_map");
+  const std::string map = TextOf(machine.root + "/proc/self/uid_map");
   uint64_t inside = 0, outside = 0, count = 0;
   if (std::sscanf(map.c_str(), "%lu %lu %lu", &inside, &outside, &count) == 3 &&
       (inside != 0 || outside != 0 || count < 4294967295u)) {
@@ -184,7 +183,7 @@ bool Contains(const std::string& path, std::string_view text) {
 std::vector<GpuFinding> ExamineGpus(const MachineView& machine) {
   std::vector<GpuFinding> findings;
   std::error_code error;
-  const std::string version = ReadFile(machine.root + "/proc/driver/nvidia/version");
+  const std::string version = TextOf(machine.root + "/proc/driver/nvidia/version");
   if (version.empty() && std::filesystem::exists(machine.root + "/dev/dxg", error)) {
     return {Good("driver", "the Windows driver (WSL)"),
             Bad("counters", ConditionId::kWsl, "/dev/dxg is there", false)};

@@ -10,7 +10,7 @@ namespace rfinject::cli {
 namespace {
 
 // `text` so that troff shows it as it is: a dash that can be copied, no control line, no escape.
-std::string Escaped(std::string_view text) {
+std::string Roff(std::string_view text) {
   std::string result;
   bool begins_line = true;
   for (const char c : text) {
@@ -32,7 +32,7 @@ std::string Paragraphs(std::string_view text) {
       result += as_it_is ? ".fi\n" : ".nf\n";
       as_it_is = !as_it_is;
     }
-    result += line.empty() ? ".PP\n" : Escaped(line) + "\n";
+    result += line.empty() ? ".PP\n" : Roff(line) + "\n";
   }
   return result + (as_it_is ? ".fi\n" : "");
 }
@@ -40,18 +40,17 @@ std::string Paragraphs(std::string_view text) {
 std::string OptionEntry(const Option& option) {
   std::string text = ".TP\n";
   if (option.letter != 0) text += std::string("\\fB\\-") + option.letter + "\\fR, ";
-  text += "\\fB\\-\\-" + Escaped(option.name) + "\\fR";
+  text += "\\fB\\-\\-" + Roff(option.name) + "\\fR";
   if (!option.value.empty()) {
-    text += (TakesNoWord(option) ? "\\fI" : " \\fI") + Escaped(option.value) + "\\fR";
+    text += (TakesNoWord(option) ? "\\fI" : " \\fI") + Roff(option.value) + "\\fR";
   }
-  return text + "\n" + Escaped(option.help) + "\n";
+  return text + "\n" + Roff(option.help) + "\n";
 }
 
 std::string ManualSection(const Command& command) {
   const VerbHelp help = command.describe();
   const size_t forms = help.usage.find("\n\n");
-  std::string text =
-      ".SS " + std::string(command.name) + "\n.nf\n" + Escaped(help.usage.substr(0, forms)) + "\n.fi\n";
+  std::string text = ".SS " + std::string(command.name) + "\n.nf\n" + Roff(help.usage.substr(0, forms)) + "\n.fi\n";
   if (forms != std::string_view::npos) text += ".PP\n" + Paragraphs(help.usage.substr(forms + 2));
   for (const Option& option : help.options) text += OptionEntry(option);
   return text;
@@ -76,7 +75,7 @@ std::string ManualPage(std::string_view version) {
       "run's own in \\fIrfinject\\-out/\\fR, from which the other verbs read.\n"
       ".SH VERBS\n";
   for (const Command& command : AllCommands()) {
-    text += ".TP\n\\fB" + std::string(command.name) + "\\fR\n" + Escaped(command.help) + "\n";
+    text += ".TP\n\\fB" + std::string(command.name) + "\\fR\n" + Roff(command.help) + "\n";
   }
   text += ".PP\nEvery verb takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR.\n";
   for (const Command& command : AllCommands()) text += ManualSection(command);

@@ -39,7 +39,7 @@ void WatchTemporary(const std::string& path) {
   std::memcpy(g_temporary, path.c_str(), path.size() + 1);
 }
 
-std::string Folder(const std::string& path) {
+std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
@@ -114,7 +114,7 @@ absl::Status OutputFile::Open(const std::string& path, const Replace& replace) {
 
 // A file without a name, where the file system has such. No failure and no fd_: it has not.
 absl::Status OutputFile::OpenUnnamed() {
-  fd_ = AboveStandardStreams(::open(Folder(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  fd_ = AboveStandardStreams(::open(FolderOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   unnamed_ = fd_ >= 0;
   // Kernels and file systems that do not know the flag answer with one of these.
   if (fd_ >= 0 || errno == EISDIR || errno == EOPNOTSUPP || errno == ENOENT || errno == EINVAL)

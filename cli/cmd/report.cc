@@ -109,7 +109,7 @@ bool IsForOneScreen(const ParsedOptions& parsed, const Format& format) {
          std::none_of(std::begin(kParts), std::end(kParts), [&](std::string_view name) { return parsed.Has(name); });
 }
 
-absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
+absl::StatusOr<ReportArguments> ReadReport(const ParsedOptions& parsed) {
   OptionReader reader(parsed);
   ReportArguments given;
   given.theory = parsed.Value("theory");
@@ -239,7 +239,7 @@ VerbHelp ReportHelp() {
 }
 
 int ReportMain(const ParsedOptions& parsed) {
-  const absl::StatusOr<ReportArguments> given = Read(parsed);
+  const absl::StatusOr<ReportArguments> given = ReadReport(parsed);
   if (!given.ok()) return Refused("report", given.status());
   const bool every_run = given->view->every_run;
   const bool of_all = every_run && parsed.words.empty();

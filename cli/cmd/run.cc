@@ -320,6 +320,8 @@ int RunProgram(const ParsedOptions& parsed) {
   const Files before = TracesBelow(folder);
   const int status = RunChild(words.data());
   if (status == -1) return ProgramFailed(words[0], kCannotRun, std::strerror(errno));
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !quiet)
+    Complain("the program was killed; where the kernel did it for lack of memory, dmesg says 'Out of memory'");
   PrintReport(folder, prepared, before, calibration, quiet);
   return EndAs(status);
 }

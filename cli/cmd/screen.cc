@@ -19,8 +19,8 @@ namespace rfinject::cli {
 namespace {
 
 // xterm's sequences, which every terminal of today has: another screen, no cursor, no wrapping of long lines.
-constexpr std::string_view kBegin = "\033[?1049h\033[?25l\033[?7l";
-constexpr std::string_view kEnd = "\033[?7h\033[?25h\033[?1049l";
+constexpr std::string_view kBeginScreen = "\033[?1049h\033[?25l\033[?7l";
+constexpr std::string_view kEndScreen = "\033[?7h\033[?25h\033[?1049l";
 constexpr std::string_view kHome = "\033[H", kClearLine = "\033[K", kClearBelow = "\033[J";
 constexpr char kEscape = '\033';
 
@@ -69,13 +69,13 @@ absl::Status Screen::Begin() {
   keys.c_cc[VTIME] = 0;
   begun_ = true;
   if (::tcsetattr(STDIN_FILENO, TCSAFLUSH, &keys) != 0) return Failed("tcsetattr");
-  return Write(kBegin) ? absl::OkStatus() : Failed("write");
+  return Write(kBeginScreen) ? absl::OkStatus() : Failed("write");
 }
 
 void Screen::End() {
   if (!begun_) return;
   begun_ = false;
-  (void)Write(kEnd);
+  (void)Write(kEndScreen);
   (void)::tcsetattr(STDIN_FILENO, TCSAFLUSH, &terminal_);
 }
 

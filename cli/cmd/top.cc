@@ -42,7 +42,7 @@ constexpr std::string_view kTopUsage =
     "system; the job does not notice. Without a name it is the latest run in rfinject-out/.\n"
     "Keys: q quits, s sorts, b other rows, p pauses, h help. Where there is no terminal, it prints once.";
 
-constexpr std::array<std::string_view, 3> kBys = {"layer", "op", "kernel"};
+constexpr std::array<std::string_view, 3> kTopBys = {"layer", "op", "kernel"};
 constexpr std::array kByOf = {By::kLayer, By::kOp, By::kKernel};
 
 struct SortKey {
@@ -222,7 +222,7 @@ Ending Show(Top* top, Screen* screen) {
 VerbHelp TopHelp() {
   return {kTopUsage,
           {{"once", 0, "", "print what there is now, and end"},
-           {"by", 0, "WHAT", "rows by layer (default), op or kernel", ChoicesOf(kBys)},
+           {"by", 0, "WHAT", "rows by layer (default), op or kernel", ChoicesOf(kTopBys)},
            {"rows", 0, "N", "with --once: rows of the table, and ranks; 0: all. Default 10"},
            kCalibrationOption},
           kFiles};
@@ -233,7 +233,7 @@ int TopMain(const ParsedOptions& parsed) {
     return UsageError("top", "one folder or trace is wanted: jobs are shown one at a time");
   constexpr uint64_t kRows = 10;
   OptionReader reader(parsed);
-  const size_t by = reader.Word("by", kBys, kBys.front());
+  const size_t by = reader.Word("by", kTopBys, kTopBys.front());
   const uint64_t rows = reader.Number("rows", kRows);
   Calibration calibration = reader.CalibrationOption();
   if (!reader.ok()) return Refused("top", reader.status());

@@ -95,6 +95,8 @@ absl::StatusOr<std::vector<WantedChange>> ReadChanges(const ParsedOptions& parse
                      near.empty() ? "" : "; did you mean '" + std::string(near) + "'?"));
   }
   if (program->empty()) return absl::InvalidArgumentError("no program is named behind the changes");
+  if (program->front().starts_with('-'))
+    return absl::InvalidArgumentError(program->front() + ": options stand before the changes");
   return changes;
 }
 

@@ -43,7 +43,7 @@ std::string LineWith(std::string_view source, std::string_view begin) {
 }
 
 // A Python literal.
-std::string Literal(std::string_view text) {
+std::string PythonText(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {
     constexpr std::string_view kHex = "0123456789abcdef";
@@ -68,7 +68,7 @@ std::string UnitsOf(const Gpu* gpu) {
   std::string units;
   const auto add = [&](Precision precision, std::string_view name) {
     if (gpu->peak[static_cast<size_t>(precision)] > 0)
-      absl::StrAppend(&units, units.empty() ? "" : ", ", Literal(name));
+      absl::StrAppend(&units, units.empty() ? "" : ", ", PythonText(name));
   };
   add(Precision::kTf32Tensor, "tf32");
   add(Precision::kFp16Tensor, "fp16");
@@ -136,13 +136,13 @@ absl::StatusOr<WantedChange> FindChange(std::string_view word) {
 
 std::string ChangeFile(const ChangeOptions& options, std::span<const WantedChange> changes) {
   std::string text =
-      absl::StrCat("OPTIONS = {'report': ", Literal(options.report), ", 'units': ", UnitsOf(options.gpu),
+      absl::StrCat("OPTIONS = {'report': ", PythonText(options.report), ", 'units': ", UnitsOf(options.gpu),
                    ", 'guard': ", TruthOf(options.guard), ", 'seed': ", options.seed ? "0" : "None",
                    ", 'losses': ", options.losses, ", 'perturb': ", TruthOf(options.perturb), "}\n");
   for (const std::string_view name : kFoundations) absl::StrAppend(&text, std::string(SourceOf(name)), "\n");
   for (const WantedChange& change : changes) {
-    absl::StrAppend(&text, "use(", Literal(change.name), ", ", change.value.empty() ? "None" : Literal(change.value),
-                    ", ", Literal(change.source), ")\n");
+    absl::StrAppend(&text, "use(", PythonText(change.name), ", ",
+                    change.value.empty() ? "None" : PythonText(change.value), ", ", PythonText(change.source), ")\n");
   }
   return text + "begin()\n";
 }

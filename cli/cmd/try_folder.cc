@@ -15,7 +15,7 @@
 namespace rfinject::cli {
 namespace {
 
-absl::Status Failed(const std::string& what) {
+absl::Status FolderFailed(const std::string& what) {
   return absl::FailedPreconditionError(what + ": " + std::strerror(errno));
 }
 
@@ -40,28 +40,29 @@ absl::Status CopyOnWrite(const std::string& folder, const std::string& scratch) 
   }
   const uid_t user = ::getuid();
   const gid_t group = ::getgid();
-  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return Failed("no namespace for users can be made here");
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return FolderFailed("no namespace for users can be made here");
   // The program stays who it was.
   WriteText("/proc/self/setgroups", "deny");
   if (!WriteText("/proc/self/uid_map", absl::StrCat(user, " ", user, " 1")) ||
       !WriteText("/proc/self/gid_map", absl::StrCat(group, " ", group, " 1"))) {
-    return Failed("the namespace's user cannot be named");
+    return FolderFailed("the namespace's user cannot be named");
   }
-  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Failed("no mount of one's own here");
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return FolderFailed("no mount of one's own here");
   const std::string upper = scratch + "/upper", work = scratch + "/overlay";
   ::mkdir(upper.c_str(), 0700);
   ::mkdir(work.c_str(), 0700);
   const std::string options = absl::StrCat("lowerdir=", folder, ",upperdir=", upper, ",workdir=", work, ",userxattr");
   if (::mount("overlay", folder.c_str(), "overlay", 0, options.c_str()) != 0) {
-    return Failed("no overlay can be mounted over " + folder);
+    return FolderFailed("no overlay can be mounted over " + folder);
   }
-  if (::chdir(folder.c_str()) != 0) return Failed(folder);
+  if (::chdir(folder.c_str()) != 0) return FolderFailed(folder);
   return absl::OkStatus();
 }
 
 absl::Status CanCopyOnWrite(const std::string& folder, const std::string& scratch) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Failed("pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FolderFailed("pipe");
   const pid_t child = ::fork();
   if (child == 0) {
     const absl::Status status = CopyOnWrite(folder, scratch);

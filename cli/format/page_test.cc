@@ -72,8 +72,8 @@ const nlohmann::json* FindColumn(const nlohmann::json& data, const std::string& 
 }
 
 TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
-  const std::vector<Report> reports = {SampleMeasuredReport()};
-  const auto data = Data(Html(reports));
+  const std::vector<Report> reports = {*GroupedForPage(SampleMeasuredReport())};
+  const auto data = Data(Html({SampleMeasuredReport()}));
   const std::span<const Row> rows = PictureRows(reports[0]);
   const auto expect = [&](const std::string& key, auto value_of) {
     const nlohmann::json* column = FindColumn(data, key);
@@ -169,11 +169,16 @@ TEST(EmitHtml, LeavesOutColumnsOfNothing) {
 }
 
 TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
-  const std::vector<Report> reports = SampleReports();
+  std::vector<Report> reports = SampleReports();
   const std::string html = Html(reports);
+  for (Report& report : reports) report = *GroupedForPage(report);
   const auto data = Data(html);
+  // Those of the layers of a group are drawn when it is opened.
+  const nlohmann::json& group_of = data.at("groups").at("of");
   size_t marks = 0;
-  for (const auto& picture : data.at("pictures")) marks += picture.at("marks").at("y").size();
+  for (const auto& picture : data.at("pictures")) {
+    for (const auto& row : picture.at("marks").at("rows")) marks += group_of.at(row.get<size_t>()) < 0 ? 1 : 0;
+  }
   EXPECT_EQ(data.at("pictures").size(), 8u);  // two views of two runs, each for a desk and for a phone
   EXPECT_EQ(Count(html, "<path class=\"m "), marks);
   // Rows of the second report follow those of the first.
@@ -181,8 +186,8 @@ TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
   EXPECT_EQ(data.at("run_of").back(), 1);
 }
 
-TEST(EmitHtml, GroupsTheLayersOfADeepModel) {
-  const Report report = testing::DeepReport(60);
+TEST(EmitHtml, HasARowForTheEqualLayersOfRepeatedBlocks) {
+  const Report report = testing::DeepReport(6);
   const auto data = Data(Html({report}));
   const size_t layers = report.layer_phases.size();
   const nlohmann::json member_of = data.at("groups").at("of");
@@ -206,8 +211,7 @@ TEST(EmitHtml, GroupsTheLayersOfADeepModel) {
     EXPECT_NEAR(share->at("values").at(static_cast<size_t>(group)), members.first, 1e-9);
     EXPECT_EQ(count->at("values").at(static_cast<size_t>(group)), members.second);
   }
-  // Of few layers each is a row.
-  EXPECT_FALSE(Data(Html({testing::DeepReport(1)})).contains("groups"));
+  EXPECT_FALSE(Data(Html({SmallReport()})).contains("groups"));
 }
 
 TEST(EmitHtml, FiftyThousandRowsTakeTenMegabytes) {

@@ -18,9 +18,10 @@ namespace {
 // A table of fewer rows says nothing: then a screen cuts it off.
 constexpr size_t kLeastRows = 3;
 
-class Writer {
+class TableWriter {
  public:
-  Writer(const WriteOptions& options, std::ostream& out) : options_(options), out_(out), letters_(options.color) {}
+  TableWriter(const WriteOptions& options, std::ostream& out)
+      : options_(options), out_(out), letters_(options.color) {}
 
   // `most_rows` is of the section's table.
   void Write(const Section& section, size_t most_rows) {
@@ -106,7 +107,7 @@ void WriteText(const Document& document, const WriteOptions& options, size_t row
                std::ostream& out) {
   const Section* last = nullptr;
   for (const Section& section : document.sections) last = section.table ? &section : last;
-  Writer writer(options, out);
+  TableWriter writer(options, out);
   const auto lacking = [&](const Sentence& sentence) { return MayLack(document, sentence); };
   auto left = static_cast<size_t>(std::count_if(document.headline.begin(), document.headline.end(), lacking));
   for (const Sentence& sentence : document.headline) {

@@ -55,7 +55,9 @@ std::string RowName(const Row& row, const Report& report) {
       break;
   }
   if (row.layers > 0) {
-    const std::string name = row.group.empty() ? std::string("(no class)") : ElideMiddle(row.group, kMost);
+    const std::string name = !row.layer.empty()  ? path(kMost)
+                             : row.group.empty() ? std::string("(no class)")
+                                                 : ElideMiddle(row.group, kMost);
     return row.layers > 1 ? absl::StrFormat("%s x%d", name, row.layers) : name;
   }
   if (report.by != By::kModel && !row.layer.empty()) return path(kMost);

@@ -82,7 +82,7 @@ struct Groupings {
         layer_phases{.by = By::kLayer, .split = true, .depth = depth},
         group_phases{.by = By::kClass, .split = true, .depth = depth} {}
   bool has_layer_phases() const { return rows.by == By::kLayer; }
-  bool has_group_phases() const { return rows.by == By::kLayer || rows.by == By::kClass; }
+  bool has_group_phases() const { return rows.by == By::kClass; }
 };
 constexpr RowGrouping kPhases = {.by = By::kPhase}, kLayers = {.by = By::kLayer};
 

@@ -56,7 +56,7 @@ struct Report {
   std::vector<Row> phases;  // always there: the By::kPhase rows
   // By::kLayer only: `rows` split by phase, in the same order. The pictures show these.
   std::vector<Row> layer_phases;
-  // By::kLayer and kClass: the groups of layers that are alike, split by phase.
+  // By::kClass only: the groups of layers that are alike, split by phase.
   std::vector<Row> group_phases;
   std::vector<RoofLine> roofs;
   TheoryUse theory;

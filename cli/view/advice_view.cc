@@ -129,6 +129,7 @@ Section AdviceSection(const Report& report, bool all) {
   for (const Advice* advice : InState(report, State::kHolds, all)) {
     section.lead.push_back(SentenceOf(report, *advice));
   }
+  for (const std::string& place : PlaceTexts(report)) section.lead.push_back({.text = place});
   if (section.lead.empty()) {
     section.lead.push_back({.text = report.total.sums.time_ns() > 0
                                         ? "No rule holds that would win 1 % of a step."

@@ -18,7 +18,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr auto kRanks = std::to_array<TableLook>({
+constexpr auto kLiveRanks = std::to_array<TableLook>({
     {.column = "rank", .title = "rank", .left = true},
     {.column = "state", .title = "state", .width = 7, .left = true},
     {.column = "silent", .title = "silent for", .width = 12},
@@ -118,8 +118,8 @@ Section RanksSection(const LiveRun& live, size_t most) {
   if (live.waits.all.steps > 0) {
     for (const std::string& text : RankTexts(live.waits)) section.lead.push_back({.text = text});
   }
-  section.table = Table{.rows = RowsOf(live.ranks), .looks = {kRanks.begin(), kRanks.end()}};
-  section.table->names = kRanks.size();
+  section.table = Table{.rows = RowsOf(live.ranks), .looks = {kLiveRanks.begin(), kLiveRanks.end()}};
+  section.table->names = kLiveRanks.size();
   section.table->most_rows = most == 0 ? live.ranks.size() : most;
   return section;
 }

@@ -61,7 +61,7 @@ std::string PolicyText(const PolicyInfo& policy) {
 }
 
 struct OwnedPage {
-  std::vector<Report> reports;  // layers that are alike are grouped
+  std::vector<Report> reports;  // with rows for equal layers of repeated blocks
   std::vector<WaitTable> waits;
   std::vector<MemoryTable> memory;
   std::vector<Timeline> timelines;

@@ -2,21 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
-#include <map>
+#include <cstddef>
 #include <memory>
-#include <optional>
-#include <tuple>
+#include <sstream>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/picture/names.h"
 #include "cli/report/rows/column.h"
 #include "cli/report/rows/picture_data.h"
+#include "cli/report/rows/repeated_blocks.h"
 #include "cli/text/code_points.h"
+#include "cli/text/grid.h"
 #include "cli/text/units.h"
 #include "cli/view/report_view.h"
 #include "cli/words/opening.h"
@@ -25,7 +26,8 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr size_t kScreenWidth = 80, kScreenRows = 8;
+constexpr int kScreenWidth = 80;
+constexpr size_t kScreenRows = 8;
 
 constexpr auto kScreenLooks = std::to_array<TableLook>({
     {.column = "name", .title = "most to win", .left = true, .least_width = 20, .keep_end = true, .most_width = 40},
@@ -36,26 +38,26 @@ constexpr auto kScreenLooks = std::to_array<TableLook>({
     {.column = "to_win_per_step_ns", .title = "to win", .width = 8},
 });
 
-// A text in so many lines of a screen at most, as they are wrapped.
-std::string InLines(const std::string& text, size_t lines) {
-  constexpr size_t kIndent = 2, kLongName = kScreenWidth / 2;
-  const std::string more = " ..";
-  const std::vector<std::string> words = absl::StrSplit(PrintableText(text), ' ');
-  std::string kept;
-  size_t line = 1, width = 0;
-  for (size_t i = 0; i < words.size(); ++i) {
-    // A name that fills a line is not wrapped; its end says most.
-    const std::string word =
-        words[i].size() > kScreenWidth - kIndent ? Shortened(words[i], kLongName, true) : words[i];
-    const bool ends = line == lines && i + 1 < words.size();
-    if (width + 1 + word.size() > kScreenWidth - (ends ? more.size() : 0)) {
-      if (line++ == lines) return kept + more;
-      width = kIndent;
-    }
-    absl::StrAppend(&kept, kept.empty() ? "" : " ", word);
-    width += 1 + word.size();
+// A text in so many lines of a screen at most, as they are wrapped; words that do not fit are left out at its end. A
+// name that would fill a line is shortened, and its end says most.
+std::string InLines(std::string_view text, size_t lines) {
+  const auto fits = [lines](const std::string& shown) {
+    std::ostringstream wrapped;
+    WriteWrapped(wrapped, shown, kScreenWidth, "", "  ");
+    return std::ranges::count(wrapped.view(), '\n') <= static_cast<ptrdiff_t>(lines);
+  };
+  std::vector<std::string> words = absl::StrSplit(PrintableText(text), ' ');
+  for (std::string& word : words) {
+    if (word.size() > kScreenWidth - 2) word = Shortened(word, kScreenWidth / 2, true);
   }
-  return kept;
+  std::string clean = absl::StrJoin(words, " "), shown = clean;
+  while (!fits(shown)) {
+    const size_t word = clean.rfind(' ');
+    if (word == std::string::npos) return Shortened(clean, kScreenWidth, false);
+    clean.resize(word);
+    shown = clean + " ..";
+  }
+  return shown;
 }
 
 struct Screen {
@@ -70,44 +72,25 @@ double ToWin(const Row& row) { return row.derived.bound != Bound::kUnknown ? row
 // The rows of a report, equal layers of repeated blocks as one, with a name each. By what is to win, or by time where
 // no roof says it of most of the time.
 void FindRows(const Report& report, Screen* screen) {
-  using Key = std::tuple<std::string, std::string, std::string, uint64_t, std::optional<Phase>>;
-  std::map<Key, size_t> places;
-  std::vector<std::pair<Row, uint64_t>> all;  // and how many layers they are
-  for (const Row& row : report.rows) {
-    const bool repeats = report.by == By::kLayer && !row.layer.empty();
-    if (!repeats) {
-      all.emplace_back(row, 1);
-      continue;
-    }
-    Row named = row;
-    named.layer = WithoutNumbers(row.layer);
-    const auto [place, is_new] =
-        places.try_emplace({row.model, named.layer, row.class_name, row.parameters, row.phase}, all.size());
-    if (is_new) {
-      all.emplace_back(std::move(named), 1);
-      // A layer that stays alone has its own name.
-      all.back().first.group = row.layer;
-      continue;
-    }
-    auto& [sum, layers] = all[place->second];
-    sum.sums.Add(row.sums);
-    sum.time_share += row.time_share;
-    sum.derived = Derive(sum.sums);
-    ++layers;
+  RepeatedBlocks repeated;
+  if (report.by == By::kLayer) repeated = FindRepeatedBlocks(report.rows);
+  std::vector<Row> all = std::move(repeated.groups);
+  for (size_t i = 0; i < report.rows.size(); ++i) {
+    if (repeated.group_of.empty() || repeated.group_of[i] < 0) all.push_back(report.rows[i]);
   }
   double known_ns = 0, all_ns = 0;
-  for (const auto& [row, layers] : all) {
+  for (const Row& row : all) {
     known_ns += ToWin(row) > 0 ? row.sums.time_ns() : 0;
     all_ns += row.sums.time_ns();
   }
   screen->by_roof = known_ns > 0 && 2 * known_ns >= all_ns;
-  std::stable_sort(all.begin(), all.end(), [by_roof = screen->by_roof](const auto& a, const auto& b) {
-    return by_roof ? ToWin(a.first) > ToWin(b.first) : a.first.sums.time_ns() > b.first.sums.time_ns();
+  std::stable_sort(all.begin(), all.end(), [by_roof = screen->by_roof](const Row& a, const Row& b) {
+    return by_roof ? ToWin(a) > ToWin(b) : a.sums.time_ns() > b.sums.time_ns();
   });
   all.resize(std::min(all.size(), kScreenRows));
-  for (auto& [row, layers] : all) {
-    if (layers == 1 && report.by == By::kLayer && !row.group.empty()) row.layer = std::exchange(row.group, {});
-    screen->names.push_back(RowLabel(report, row) + (layers > 1 ? " x" + Grouped(layers) : ""));
+  for (Row& row : all) {
+    const bool repeats = report.by == By::kLayer && row.layers > 1;
+    screen->names.push_back(RowLabel(report, row) + (repeats ? " x" + Grouped(row.layers) : ""));
     screen->rows.push_back(std::move(row));
   }
 }
@@ -129,6 +112,15 @@ Section WorstRows(const Screen& screen) {
   return section;
 }
 
+// The first alarm, else the first thing that went wrong in the program; empty where nothing did.
+std::string ProblemText(const Report& report) {
+  if (!report.alarms.empty()) return std::string(report.alarms.front().id) + " " + report.alarms.front().text;
+  for (const DiagnosticInfo& diagnostic : DiagnosticsText(report)) {
+    if (diagnostic.severity != Severity::kInfo) return diagnostic.text;
+  }
+  return {};
+}
+
 std::string MoreText(const Screen& screen) {
   const Report& report = screen.reports.front();
   std::string text = "More: rfinject report --full";
@@ -138,16 +130,6 @@ std::string MoreText(const Screen& screen) {
 }
 
 }  // namespace
-
-std::string WithoutNumbers(std::string_view path) {
-  std::vector<std::string> parts = absl::StrSplit(std::string(path), '.');
-  for (std::string& part : parts) {
-    const size_t digits = part.find_last_not_of("0123456789") + 1;
-    const bool is_number = digits == 0, of_recording = digits > 1 && part[digits - 1] == '_';
-    if (digits < part.size() && (is_number || of_recording)) part = part.substr(0, digits) + "*";
-  }
-  return absl::StrJoin(parts, ".");
-}
 
 std::string BarText(const std::vector<std::pair<std::string, double>>& parts, size_t width) {
   constexpr size_t kLeast = 3;  // a letter between two bars
@@ -190,14 +172,12 @@ Document ScreenDocument(std::vector<Report> reports) {
   for (const Row& row : PhaseTotals(report)) phases.emplace_back(PhaseName(row.phase), row.time_share);
   if (std::string bar = BarText(phases, kScreenWidth - 2); !bar.empty()) top.lead.push_back({.text = std::move(bar)});
   if (std::string limit = LimitText(report); !limit.empty()) top.lead.push_back({.text = InLines(limit, 2)});
-  if (const size_t alarms = report.alarms.size(); alarms > 0) {
-    top.lead.push_back({.text = InLines(std::string(report.alarms.front().id) + " " + report.alarms.front().text, 1),
-                        .tone = Tone::kAlarm});
-  }
+  const std::string problem = ProblemText(report);
+  if (!problem.empty()) top.lead.push_back({.text = InLines(problem, 1), .tone = Tone::kAlarm});
   document.sections.push_back(std::move(top));
   document.sections.push_back(WorstRows(*owner));
   const size_t more = owner->reports.size() - 1;
-  const size_t lines_of_gain = more > 0 || !report.alarms.empty() ? 1 : 2;
+  const size_t lines_of_gain = more > 0 || !problem.empty() ? 1 : 2;
   Section advice{.id = "advice"};
   for (const std::string& gain : GainTexts(report, /*titles_only=*/true))
     advice.lead.push_back({.text = InLines(gain, lines_of_gain)});

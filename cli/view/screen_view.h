@@ -6,7 +6,7 @@
 #define RFINJECT_CLI_VIEW_SCREEN_VIEW_H_
 
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/report/report.h"
@@ -16,10 +16,6 @@ namespace rfinject::cli {
 
 // Of several reports the first that trains has the screen, and a line says how many more there are.
 Document ScreenDocument(std::vector<Report> reports);
-
-// A layer's path with the numbers of repeated blocks left open: "h.*.attn" of "h.11.attn", "Block_*.Linear_*" of
-// "Block_3.Linear_7".
-std::string WithoutNumbers(std::string_view path);
 
 // Parts of a whole in a line of `width` columns, each as wide as it is large: "|backward 52 %----|forward 33
 // %--|...|". Parts without room for a letter are left out. Empty where there are none.

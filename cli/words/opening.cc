@@ -136,7 +136,8 @@ std::string NothingText(const Report& report) {
     return begin + Grouped(drop.count) + " lost: " + drop.what + remedy;
   }
   if (report.steps.count == 0) {
-    return begin + (report.process.unfinished > 0 ? "no step has ended yet, or the program was killed before one did"
+    return begin + (report.process.unfinished > 0 ? "no step has ended yet, or the program was killed before one did "
+                                                    "(dmesg says what the kernel killed for lack of memory)"
                                                   : "no step ended" + remedy);
   }
   return begin + "no kernel ran in " + Counted(report.steps.count, "step", "steps") + remedy;
@@ -310,14 +311,22 @@ std::vector<std::string> GainTexts(const Report& report, bool titles_only) {
     lines.push_back(Grouped(++gains) + ". " + GainText(report, advice) + ": " + advice.rule->title +
                     (titles_only ? "" : ". Do: " + advice.action()));
   }
-  for (const Headline::Slack& slack : report.headline.most_to_win) {
+  for (const std::string& place : PlaceTexts(report)) {
     if (gains == kGains) break;
-    if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
-    lines.push_back(Grouped(++gains) + ". at most " + GainText(slack.ns, StepNs(report)) + ": " +
-                    PlaceText(report, slack) + ", " +
-                    std::string(RemedyOf(slack.bound, report.attribution.compiled)));
+    lines.push_back(Grouped(++gains) + ". " + place);
   }
   return lines;
+}
+
+std::vector<std::string> PlaceTexts(const Report& report) {
+  std::vector<std::string> places;
+  for (const Headline::Slack& slack : report.headline.most_to_win) {
+    if (places.size() == kGains) break;
+    if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
+    places.push_back("at most " + GainText(slack.ns, StepNs(report)) + ": " + PlaceText(report, slack) + ", " +
+                     std::string(RemedyOf(slack.bound, report.attribution.compiled)));
+  }
+  return places;
 }
 
 std::string LargestGainText(const Report& report) {

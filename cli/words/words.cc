@@ -240,7 +240,8 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
   if (report.process.unfinished > 0) {
     add(Severity::kInfo, "unfinished",
         Grouped(report.process.unfinished) + " of " + Grouped(report.process.count) +
-            " processes left no end of their trace: killed, or still running");
+            " processes left no end of their trace: still running, or killed (dmesg says what the kernel killed for "
+            "lack of memory)");
   }
   uint64_t stopped_steps = 0, compiling_steps = 0;
   for (const ProcessInfo& process : report.process.list) {

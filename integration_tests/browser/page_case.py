@@ -63,10 +63,13 @@ class PageTest(unittest.TestCase):
     def rows(self, kind):
         return json.loads(self.path(kind, "rows").read_text())
 
-    def open(self, kind, **options):
+    def open(self, kind, grouped=False, **options):
+        """The page of that kind. Its rows are those of rows(kind), unless it is `grouped`, as a user finds it."""
         page = self.browser.open(self.path(kind), **options)
         page.wait_until("'ready' in document.documentElement.dataset")  # the script has read a long table
         page.settle()
+        if not grouped and page.evaluate("(() => { const box = document.querySelector('.grouped'); box?.click(); return !!box; })()"):
+            page.settle()
         self.addCleanup(self.check_quiet, page, kind)
         return page
 

@@ -213,6 +213,7 @@ class RunTest(CliTest):
             (["-o"], "-o wants a value: PATH"),
             (["-z", "true"], "no option -z"),
             (["run"], "no program is named"),
+            (["try", "tf32", "--estimate", "T4", "true"], "--estimate: options stand before the changes"),
         ]:
             self.assert_complains(self.run_cli(*arguments), 2, re.escape(pattern) if "(" not in pattern else pattern)
 
@@ -241,6 +242,12 @@ class RunTest(CliTest):
         # What is gone was not absent from the beginning.
         result = self.run_cli("--report", "-o", "out/", "sh", "-c", "rm -r out")
         self.assertRegex(result.stderr, "no trace is left: .*/out/ was removed while the program ran")
+
+    def test_report_of_a_program_that_was_killed(self):
+        killed = self.run_cli("--report", "sh", "-c", "kill -9 $$")
+        self.assertEqual(killed.returncode, -signal.SIGKILL)
+        self.assertIn("rfinject: the program was killed; where the kernel did it for lack of memory, dmesg says", killed.stderr)
+        self.assertNotIn("killed", self.run_cli("--report", "true").stderr)
 
     def test_report_forwards_signals(self):
         script = "trap 'echo got; exit 5' USR1; echo ready; while :; do sleep 0.05; done"

@@ -80,6 +80,13 @@ class LastWords(programs.TestCase):
         _, _, said = self.on_a_terminal("--estimate", programs.GPU, "sh", "-c", f"{programs.PYTHON} train.py; true")
         self.assertEqual(said, "")
 
+    @unittest.skipIf(pathlib.Path("/dev/nvidiactl").exists(), "there is a GPU here")
+    def test_how_to_run_without_a_gpu(self):
+        program = self.write("train.py", "raise RuntimeError('Found no NVIDIA driver')")
+        code, _, said = self.on_a_terminal(programs.PYTHON, program)
+        self.assertEqual(code, 1)
+        self.assertRegex(said, r"\nrfinject: no trace, and no NVIDIA GPU here: 'rfinject --estimate .*\n\Z")
+
     def test_nobody_hears_it_who_did_not_want_to(self):
         self.assertEqual(self.run_here(INFERS, "-q")[2], "")
         self.assertEqual(self.run_here(IMPORTS, "-q")[2], "")

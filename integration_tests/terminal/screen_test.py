@@ -1,23 +1,30 @@
 #!/usr/bin/env python3
 """`rfinject report` on a terminal of 24 lines and 80 columns: nothing scrolls, and the answer is there.
 
-    screen_test.py RFINJECT [unittest's arguments]
+    screen_test.py RFINJECT MAKE_RANKS [unittest's arguments]
+
+What the screens of SCREENS are stands in screens/; RFINJECT_UPDATE_GOLDEN=1 writes them anew, to be looked at.
 """
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "integration_tests"))
 import pseudo_terminal  # noqa: E402
 
 TRACES = ROOT / "integration_tests" / "golden" / "traces"
+DEMO = HERE / "traces/demo-v100.rfx"
+SCREENS = {"estimate": DEMO, "h100": ROOT / "docs/measurements/h100/resnet18_tf32.rfx", "gpt": HERE / "traces/h100-gpt2.rfx",
+           "recording": ROOT / "cli/import/testdata/h100_resnet18_step.json.gz"}  # and "ranks"
 # An estimate, one of a program that only infers, a measured run, its counters simulated, and recordings with and without
 # layers.
 SHOWN = [TRACES / "est-resnet18.rfx", TRACES / "est-inf.rfx", TRACES / "est-gan.rfx", TRACES / "measured.rfx",
-         TRACES / "sim-GH100.rfx", ROOT / "integration_tests/terminal/traces/demo-v100.rfx",
-         ROOT / "docs/measurements/h200/resnet18_tf32.rfx", ROOT / "cli/import/testdata/h100_resnet18_step.json.gz",
+         TRACES / "sim-GH100.rfx", ROOT / "docs/measurements/h200/resnet18_tf32.rfx",
          ROOT / "cli/import/testdata/dialect_2021.json", ROOT / "cli/import/testdata/rocm.json"]
 
 
@@ -28,15 +35,28 @@ def screen_of(*words):
 
 
 class OneScreen(unittest.TestCase):
+    def check(self, path):
+        code, lines = screen_of("report", path)
+        text = "\n".join(lines) + "\n"
+        self.assertEqual(code, 0, text)
+        self.assertLessEqual(len(lines), 23, text)  # and a prompt
+        self.assertLessEqual(max(map(len, lines)), 80, text)
+        self.assertRegex(lines[0], r"^(ESTIMATED|Measured|Imported) ")
+        self.assertIn("More: rfinject report --full", lines[-1])
+        return text
+
     def test_a_report_is_one_screen(self):
         for path in SHOWN:
-            code, lines = screen_of("report", path)
-            text = "\n".join(lines)
-            self.assertEqual(code, 0, text)
-            self.assertLessEqual(len(lines), 23, text)  # and a prompt
-            self.assertLessEqual(max(map(len, lines)), 80, text)
-            self.assertRegex(lines[0], r"^(ESTIMATED|Measured|Imported) ")
-            self.assertIn("More: rfinject report --full", lines[-1])
+            self.check(path)
+
+    def test_screens_that_were_looked_at(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([MAKE_RANKS, TRACES / "est-resnet18.rfx", "1000000", "10", folder], check=True, stdout=subprocess.DEVNULL)
+            for name, path in {**SCREENS, "ranks": pathlib.Path(folder, "traces")}.items():
+                text, seen = self.check(path), HERE / f"screens/{name}.txt"
+                if os.environ.get("RFINJECT_UPDATE_GOLDEN"):
+                    seen.write_text(text)
+                self.assertEqual(text, seen.read_text(), name)
 
     def test_the_answer_is_there(self):
         _, lines = screen_of("report", TRACES / "est-resnet18.rfx")
@@ -64,5 +84,5 @@ class OneScreen(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    RFINJECT = sys.argv.pop(1)
+    RFINJECT, MAKE_RANKS = sys.argv.pop(1), sys.argv.pop(1)
     unittest.main()

@@ -164,7 +164,7 @@ ScriptJson FacetData() {
 ScriptJson GroupsData(const LinkedTable& table) {
   if (table.group_of.empty()) return {};
   const auto digits = [](int64_t row) { return ScriptJson{Digits(row)}; };
-  return {",\n\"groups\":{\"name\":\"layer_group\",\"size\":\"layers\",\"title\":\"Layers that are alike as one\",",
+  return {",\n\"groups\":{\"name\":\"layer\",\"size\":\"layers\",\"title\":\"Repeated blocks as one\",",
           "\"of\":", ListOf(table.group_of, digits), "}"};
 }
 

@@ -32,7 +32,7 @@
 namespace rfinject::cli {
 namespace {
 
-uint32_t Unsigned(sqlite3_stmt* statement, int column) {
+uint32_t UnsignedAt(sqlite3_stmt* statement, int column) {
   return static_cast<uint32_t>(std::clamp<int64_t>(sqlite3_column_int64(statement, column), 0, UINT32_MAX));
 }
 
@@ -338,7 +338,7 @@ class NsysImporter {
       launch.bytes = sqlite3_column_int64(row, kBytes);
       launch.key.name = sqlite3_column_type(row, 0) == SQLITE_NULL ? kNoName : sqlite3_column_int64(row, 0);
       for (size_t i = 0; i < launch.key.numbers.size(); ++i) {
-        launch.key.numbers[i] = Unsigned(row, 1 + static_cast<int>(i));
+        launch.key.numbers[i] = UnsignedAt(row, 1 + static_cast<int>(i));
       }
       // What was launched before the file begins has no call in it, and is in no range.
       std::optional<std::pair<int64_t, int64_t>> called;

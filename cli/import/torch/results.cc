@@ -14,11 +14,11 @@ namespace rfinject::cli {
 namespace {
 
 using estimate::FlopRule;
-using Shape = std::vector<int64_t>;
+using Sizes = std::vector<int64_t>;
 
-Shape ShapeOf(const TensorView& tensor) { return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank}; }
+Sizes ShapeOf(const TensorView& tensor) { return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank}; }
 
-uint64_t Elements(const Shape& shape) { return TensorOf(DType::kFloat, shape).numel; }
+uint64_t Elements(const Sizes& shape) { return TensorOf(DType::kFloat, shape).numel; }
 
 std::string_view BareName(std::string_view name) {
   ConsumePrefix(&name, "aten::");
@@ -28,17 +28,17 @@ std::string_view BareName(std::string_view name) {
 bool IsInPlace(std::string_view name) { return name.ends_with('_') && !name.ends_with("__"); }
 
 // What elementwise operators make of their operands' shapes.
-std::optional<Shape> Broadcast(const RecordedCall& call) {
-  std::optional<Shape> result;
+std::optional<Sizes> Broadcast(const RecordedCall& call) {
+  std::optional<Sizes> result;
   for (size_t i = 0; i < call.size(); ++i) {
     const TensorView* tensor = call.Tensor(i);
     if (tensor == nullptr) continue;
-    Shape shape = ShapeOf(*tensor);
+    Sizes shape = ShapeOf(*tensor);
     if (!result) {
       result = shape;
       continue;
     }
-    Shape& wide = *result;
+    Sizes& wide = *result;
     if (shape.size() > wide.size()) std::swap(shape, wide);
     const size_t offset = wide.size() - shape.size();
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -75,19 +75,19 @@ DType ScaledProductType(const RecordedCall& call) {
   return DType::kBFloat16;
 }
 
-std::optional<Shape> MatrixProduct(const RecordedCall& call, std::string_view name) {
+std::optional<Sizes> MatrixProduct(const RecordedCall& call, std::string_view name) {
   const size_t at = Contains(name, "add") ? 1 : 0;
   const TensorView *a = call.Tensor(at), *b = call.Tensor(at + 1);
   if (a == nullptr || b == nullptr || a->rank < 2 || b->rank < 2) return std::nullopt;
-  Shape shape = ShapeOf(*a);
+  Sizes shape = ShapeOf(*a);
   shape.back() = ShapeOf(*b).back();
   return shape;
 }
 
-std::optional<Shape> Linear(const RecordedCall& call) {
+std::optional<Sizes> Linear(const RecordedCall& call) {
   const TensorView *input = call.Tensor(0), *weight = call.Tensor(1);
   if (input == nullptr || weight == nullptr || input->rank < 1 || weight->rank < 1) return std::nullopt;
-  Shape shape = ShapeOf(*input);
+  Sizes shape = ShapeOf(*input);
   shape.back() = weight->shape[0];
   return shape;
 }
@@ -128,16 +128,16 @@ constexpr ConvolutionArguments kConvolutions[] = {
     {"conv_depthwise3d", 4, 5, 6, 0, 0, 0},
 };
 
-std::optional<Shape> Convolution(const RecordedCall& call, const ConvolutionArguments& at) {
+std::optional<Sizes> Convolution(const RecordedCall& call, const ConvolutionArguments& at) {
   const TensorView *input = call.Tensor(0), *weight = call.Tensor(1);
   if (input == nullptr || weight == nullptr || input->rank != weight->rank || input->rank < 3) return std::nullopt;
-  const auto integers = [&call](size_t index) { return index == 0 ? Shape{} : call.Integers(index); };
+  const auto integers = [&call](size_t index) { return index == 0 ? Sizes{} : call.Integers(index); };
   const std::vector<int64_t> stride = integers(at.stride), padding = integers(at.padding),
                              dilation = integers(at.dilation), transposed = integers(at.transposed),
                              extra = integers(at.extra), groups = integers(at.groups);
   if (stride.empty() || padding.empty() || dilation.empty()) return std::nullopt;
   const bool backwards = Contains(at.name, "transpose") || (!transposed.empty() && transposed[0] != 0);
-  Shape shape = ShapeOf(*input);
+  Sizes shape = ShapeOf(*input);
   shape[1] = backwards ? weight->shape[1] * Nth(groups, 0, 1) : weight->shape[0];
   for (size_t d = 2; d < shape.size(); ++d) {
     const int64_t size = weight->shape[d];
@@ -150,15 +150,15 @@ std::optional<Shape> Convolution(const RecordedCall& call, const ConvolutionArgu
 
 // max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil), avg_pool2d(self, kernel, stride, padding,
 // ceil, …)
-std::optional<Shape> Pool(const RecordedCall& call, bool average, size_t dimensions) {
+std::optional<Sizes> Pool(const RecordedCall& call, bool average, size_t dimensions) {
   const TensorView* input = call.Tensor(0);
   const std::vector<int64_t> size = call.Integers(1);
   if (input == nullptr || size.empty() || input->rank < dimensions) return std::nullopt;
   std::vector<int64_t> stride = call.Integers(2);
   if (stride.empty()) stride = size;
-  const std::vector<int64_t> padding = call.Integers(3), dilation = average ? Shape{1} : call.Integers(4);
+  const std::vector<int64_t> padding = call.Integers(3), dilation = average ? Sizes{1} : call.Integers(4);
   const bool ceil = Nth(call.Integers(average ? 4 : 5), 0, 0) != 0;
-  Shape shape = ShapeOf(*input);
+  Sizes shape = ShapeOf(*input);
   const size_t first = shape.size() - dimensions;
   for (size_t d = first; d < shape.size(); ++d) {
     shape[d] = Windows(shape[d], Nth(size, d - first, 1), Nth(stride, d - first, 1), Nth(padding, d - first, 0),
@@ -167,11 +167,11 @@ std::optional<Shape> Pool(const RecordedCall& call, bool average, size_t dimensi
   return shape;
 }
 
-std::optional<Shape> AdaptivePool(const RecordedCall& call, size_t dimensions) {
+std::optional<Sizes> AdaptivePool(const RecordedCall& call, size_t dimensions) {
   const TensorView* input = call.Tensor(0);
   const std::vector<int64_t> size = call.Integers(1);
   if (input == nullptr || size.size() != dimensions || input->rank < dimensions) return std::nullopt;
-  Shape shape = ShapeOf(*input);
+  Sizes shape = ShapeOf(*input);
   std::copy(size.begin(), size.end(), shape.end() - static_cast<ptrdiff_t>(dimensions));
   return shape;
 }
@@ -191,7 +191,7 @@ bool IsSaid(const RecordedCall& call, size_t index) {
   return index >= call.size() || call[index].kind != Argument::Kind::kOther;
 }
 
-std::optional<Shape> Reduction(const RecordedCall& call, std::string_view name) {
+std::optional<Sizes> Reduction(const RecordedCall& call, std::string_view name) {
   const TensorView* input = call.Tensor(0);
   if (input == nullptr) return std::nullopt;
   const size_t at = name == "norm" || name == "linalg_vector_norm" ? 2 : 1;
@@ -199,16 +199,16 @@ std::optional<Shape> Reduction(const RecordedCall& call, std::string_view name) 
   if (!IsSaid(call, at)) return std::nullopt;
   // sum(self, dtype) has nothing but the type, which is None mostly; sum(self, dim, keepdim, dtype) has four.
   const bool of_all = call.size() <= at + 1;
-  const std::vector<int64_t> dims = of_all ? Shape{} : call.Integers(at);
-  if (of_all || dims.empty()) return Shape{};
-  Shape shape = ShapeOf(*input);
+  const std::vector<int64_t> dims = of_all ? Sizes{} : call.Integers(at);
+  if (of_all || dims.empty()) return Sizes{};
+  Sizes shape = ShapeOf(*input);
   const bool keep = Nth(call.Integers(at + 1), 0, 0) != 0;
   std::set<size_t> gone;
   for (int64_t dim : dims) {
     if (dim < 0) dim += input->rank;
     if (dim >= 0 && dim < input->rank) gone.insert(static_cast<size_t>(dim));
   }
-  Shape left;
+  Sizes left;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!gone.contains(d)) left.push_back(shape[d]);
     if (gone.contains(d) && keep) left.push_back(1);
@@ -218,13 +218,13 @@ std::optional<Shape> Reduction(const RecordedCall& call, std::string_view name) 
 
 // --- Looking up.
 
-std::optional<Shape> Lookup(const RecordedCall& call, std::string_view name) {
+std::optional<Sizes> Lookup(const RecordedCall& call, std::string_view name) {
   const TensorView* table = call.Tensor(0);
   if (table == nullptr) return std::nullopt;
   if (name == "embedding") {
     const TensorView* indices = call.Tensor(1);
     if (indices == nullptr || table->rank < 2) return std::nullopt;
-    Shape shape = ShapeOf(*indices);
+    Sizes shape = ShapeOf(*indices);
     shape.push_back(table->shape[1]);
     return shape;
   }
@@ -233,7 +233,7 @@ std::optional<Shape> Lookup(const RecordedCall& call, std::string_view name) {
   if (name == "index_select") {
     const std::vector<int64_t> dim = call.Integers(1);
     if (index == nullptr || table->rank == 0) return std::nullopt;
-    Shape shape = ShapeOf(*table);
+    Sizes shape = ShapeOf(*table);
     const int64_t at = Nth(dim, 0, 0) < 0 ? Nth(dim, 0, 0) + table->rank : Nth(dim, 0, 0);
     if (at >= 0 && at < table->rank) shape[static_cast<size_t>(at)] = static_cast<int64_t>(index->numel);
     return shape;
@@ -242,7 +242,7 @@ std::optional<Shape> Lookup(const RecordedCall& call, std::string_view name) {
     const OpCall view = call.call();
     const TensorView& only = view.tensors[call[1].first];
     if (only.dtype == DType::kBool || table->rank == 0) return std::nullopt;  // how many are chosen is not known
-    Shape shape = ShapeOf(only), rest = ShapeOf(*table);
+    Sizes shape = ShapeOf(only), rest = ShapeOf(*table);
     shape.insert(shape.end(), rest.begin() + 1, rest.end());
     return shape;
   }
@@ -265,13 +265,13 @@ const TensorView* Largest(const RecordedCall& call) {
 }
 
 // Elements of all tensors of the first list: cat and stack move them all.
-std::optional<Shape> Joined(const RecordedCall& call) {
+std::optional<Sizes> Joined(const RecordedCall& call) {
   const OpCall view = call.call();
   for (const Argument& argument : view.inputs) {
     if (argument.kind != Argument::Kind::kTensorList) continue;
     uint64_t sum = 0;
     for (size_t i = 0; i < argument.count; ++i) sum += view.tensors[argument.first + i].numel;
-    return Shape{static_cast<int64_t>(std::min<uint64_t>(sum, INT64_MAX))};
+    return Sizes{static_cast<int64_t>(std::min<uint64_t>(sum, INT64_MAX))};
   }
   return std::nullopt;
 }
@@ -284,7 +284,7 @@ bool IsComparison(std::string_view name) {
 }
 
 // Whether the shape of the first result follows from the operands, and which it is.
-std::optional<Shape> FirstResult(const RecordedCall& call, const std::optional<estimate::OpRule>& rule) {
+std::optional<Sizes> FirstResult(const RecordedCall& call, const std::optional<estimate::OpRule>& rule) {
   const std::string_view name = BareName(call.name());
   const size_t dimensions = Contains(name, "3d") ? 3 : Contains(name, "1d") ? 1 : 2;
   const auto* const convolution = std::ranges::find(kConvolutions, name, &ConvolutionArguments::name);
@@ -295,12 +295,12 @@ std::optional<Shape> FirstResult(const RecordedCall& call, const std::optional<e
   if (rule && rule->flop == FlopRule::kMatVec) {
     const TensorView* matrix = call.Tensor(Contains(name, "add") ? 1 : 0);
     if (matrix == nullptr) return std::nullopt;
-    return matrix->rank < 2 ? Shape{} : Shape{matrix->shape[0]};
+    return matrix->rank < 2 ? Sizes{} : Sizes{matrix->shape[0]};
   }
   if (rule && rule->flop == FlopRule::kAttention) {
     const TensorView *query = call.Tensor(0), *value = call.Tensor(2);
     if (query == nullptr || value == nullptr || query->rank == 0 || value->rank == 0) return std::nullopt;
-    Shape shape = ShapeOf(*query);
+    Sizes shape = ShapeOf(*query);
     shape.back() = ShapeOf(*value).back();
     return shape;
   }
@@ -308,7 +308,7 @@ std::optional<Shape> FirstResult(const RecordedCall& call, const std::optional<e
     const TensorView* gradient = call.Tensor(0);
     const std::vector<int64_t> rows = call.Integers(2);
     if (gradient == nullptr || gradient->rank == 0 || rows.empty()) return std::nullopt;
-    return Shape{rows[0], ShapeOf(*gradient).back()};
+    return Sizes{rows[0], ShapeOf(*gradient).back()};
   }
   if (name.starts_with("upsample") && name.ends_with("_backward")) {
     const std::vector<int64_t> size = call.Integers(2);
@@ -325,19 +325,19 @@ std::optional<Shape> FirstResult(const RecordedCall& call, const std::optional<e
     const TensorView* input = call.Tensor(0);
     const std::vector<int64_t> size = call.Integers(1);
     if (input == nullptr || size.empty() || input->rank < size.size()) return std::nullopt;
-    Shape shape = ShapeOf(*input);
+    Sizes shape = ShapeOf(*input);
     std::copy(size.begin(), size.end(), shape.end() - static_cast<ptrdiff_t>(size.size()));
     return shape;
   }
   if (IsReduction(name)) return Reduction(call, name);
   if (IsLookup(name)) return Lookup(call, name);
   if (name == "cat" || name == "_cat" || name == "stack" || name.starts_with("_foreach")) return Joined(call);
-  if (name.starts_with("nll_loss") || name.ends_with("_loss")) return Shape{};
+  if (name.starts_with("nll_loss") || name.ends_with("_loss")) return Sizes{};
   return Broadcast(call);
 }
 
 // Whether a shape that was seen elsewhere can be this operator's result.
-bool Fits(const Shape& seen, const RecordedCall& call, const std::optional<estimate::OpRule>& rule) {
+bool Fits(const Sizes& seen, const RecordedCall& call, const std::optional<estimate::OpRule>& rule) {
   if (seen.empty()) return false;
   const TensorView* first = call.Tensor(0);
   if (rule && rule->flop == FlopRule::kConvolution) {
@@ -356,7 +356,7 @@ bool KnowsGradients(const RecordedCall& call) {
 
 // (grad_output, input, weight, bias_sizes, stride, …, output_mask). Where the mask is not known, the input's gradient
 // was asked for if a tensor of its shape was seen; the weight's always is.
-bool AddConvolutionGradients(const Shape& seen, RecordedCall* call) {
+bool AddConvolutionGradients(const Sizes& seen, RecordedCall* call) {
   const TensorView *gradient = call->Tensor(0), *input = call->Tensor(1), *weight = call->Tensor(2);
   if (gradient == nullptr || input == nullptr || weight == nullptr) return false;
   std::vector<int64_t> mask = {seen == ShapeOf(*input) ? 1 : 0, 1, 0};
@@ -376,13 +376,13 @@ bool AddConvolutionGradients(const Shape& seen, RecordedCall* call) {
 }
 
 // What normalisations return behind the result: statistics, or the gradients of weight and bias.
-void AddFurtherResults(RecordedCall* call, const Shape& first) {
+void AddFurtherResults(RecordedCall* call, const Sizes& first) {
   const std::string_view name = BareName(call->name());
   if (Contains(name, "batch_norm") && first.size() > 1) {
     for (int i = 0; i < 2; ++i) call->AddResult(TensorOf(DType::kFloat, {first[1]}));
   } else if (name == "native_layer_norm" || name == "native_group_norm") {
     // Of a layer norm one of each row, which is as long as its weight; of a group norm one of each image's groups.
-    Shape statistics;
+    Sizes statistics;
     if (name == "native_group_norm") {
       const std::vector<int64_t> groups = call->Integers(6);
       if (!groups.empty() && !first.empty()) statistics = {first[0], groups[0]};
@@ -423,7 +423,7 @@ bool AddResults(const std::vector<int64_t>& seen, RecordedCall* call) {
     if (first != nullptr) call->AddResult(TensorView(*first));
     return first != nullptr || name.starts_with("_foreach") || name.starts_with("_fused");
   }
-  std::optional<Shape> shape = FirstResult(*call, rule);
+  std::optional<Sizes> shape = FirstResult(*call, rule);
   if (!shape && Fits(seen, *call, rule)) shape = seen;
   if (!shape) return false;
   DType type = ElementType(*call);

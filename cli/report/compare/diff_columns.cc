@@ -57,7 +57,7 @@ constexpr ColumnInfo IntervalColumn(std::string_view name) {
 }
 
 // With the unit that the values have: "time_before_ns".
-constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
+constexpr auto kDiffColumns = std::to_array<ColumnOf<DiffRow>>({
     {TextColumn("model", "Class name of the root module; empty for what ran in no layer."),
      [](const DiffRow& row) { return TextCell(row.model); }},
     {TextColumn("layer", "Qualified name of the module; the root's is empty."),
@@ -104,6 +104,6 @@ constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
 
 }  // namespace
 
-RowSet RowsOf(std::span<const DiffRow> rows) { return RowSetOf(kColumns, rows); }
+RowSet RowsOf(std::span<const DiffRow> rows) { return RowSetOf(kDiffColumns, rows); }
 
 }  // namespace rfinject::cli

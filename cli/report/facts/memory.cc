@@ -11,7 +11,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr auto kColumns = std::to_array<ColumnOf<MemoryRow>>({
+constexpr auto kMemoryColumns = std::to_array<ColumnOf<MemoryRow>>({
     {TextColumn("model", "Class name of the root module; empty for what was allocated in no layer."),
      [](const MemoryRow& row) { return TextCell(row.model); }},
     {TextColumn("layer", "Qualified name of the module that allocated; the root's is empty."),
@@ -56,7 +56,7 @@ std::string_view UsuallyOf(Phase phase) {
   return {};
 }
 
-RowSet MemoryOf(std::span<const MemoryRow> rows) { return RowSetOf(kColumns, rows); }
+RowSet MemoryOf(std::span<const MemoryRow> rows) { return RowSetOf(kMemoryColumns, rows); }
 
 MemoryTable FoldMemory(const Run& run) {
   MemoryTable table;

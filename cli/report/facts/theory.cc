@@ -14,16 +14,16 @@ namespace {
 
 constexpr double kAsTheModel = 0.03;
 
-struct Key {
+struct TheoryKey {
   std::string model, phase, layer, op;
-  friend auto operator<=>(const Key&, const Key&) = default;
+  friend auto operator<=>(const TheoryKey&, const TheoryKey&) = default;
 };
 
 constexpr const char* kOnlyNetwork = "the network";
 
 // A network has another class name in an import, which knows a file's name only; with one network there is nothing to
 // confuse.
-Key KeyOf(const Row& row, const RunKey& run) {
+TheoryKey KeyOf(const Row& row, const RunKey& run) {
   const bool only = run.models.size() == 1 && row.model == run.models.front();
   return {only ? kOnlyNetwork : row.model, std::string(PhaseName(row.phase)), row.layers > 0 ? row.group : row.layer,
           row.op};
@@ -35,11 +35,11 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     Sums sums;
     const Row* first;
   };
-  std::map<Key, Rows> theory;
+  std::map<TheoryKey, Rows> theory;
   for (const Row& row : theory_rows)
     theory.try_emplace(KeyOf(row, theory_run), Rows{{}, &row}).first->second.sums.Add(row.sums);
   // Kernels of one operator share its work; which of them does which part is not known. It stands at the longest.
-  std::map<Key, Row*> longest;
+  std::map<TheoryKey, Row*> longest;
   for (Row& row : rows) {
     Row*& best = longest[KeyOf(row, run)];
     if (best == nullptr || row.sums.time_ns() > best->sums.time_ns()) best = &row;

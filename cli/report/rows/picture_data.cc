@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <string>
-#include <tuple>
+#include <iterator>
+#include <utility>
 
 #include "cli/report/alarms/invariants.h"
+#include "cli/report/rows/repeated_blocks.h"
 
 namespace rfinject::cli {
 namespace {
@@ -33,24 +33,16 @@ std::span<const Row> PictureRows(const Report& report) {
 }
 
 std::optional<Report> GroupedForPage(const Report& report) {
-  const std::vector<Row>&layers = report.layer_phases, &groups = report.group_phases;
-  if (report.by != By::kLayer || layers.size() <= kUngroupedUpTo || 2 * groups.size() > layers.size()) {
-    return std::nullopt;
-  }
+  if (report.by != By::kLayer) return std::nullopt;
+  RepeatedBlocks repeated = FindRepeatedBlocks(report.layer_phases);
+  if (repeated.groups.empty()) return std::nullopt;
   Report grouped = report;
-  grouped.layer_phases.clear();
-  const auto key = [](const Row& row) { return std::tuple(row.model, row.group, row.phase); };
-  std::map<std::tuple<std::string, std::string, std::optional<Phase>>, int64_t> index;
-  for (const Row& group : groups) {
-    if (group.model.empty() || group.layers < 2) continue;
-    index.emplace(key(group), static_cast<int64_t>(grouped.layer_phases.size()));
-    grouped.layer_phases.push_back(group);
+  std::vector<Row>& rows = grouped.layer_phases;
+  const auto first = static_cast<int64_t>(rows.size());
+  for (size_t i = 0; i < repeated.group_of.size(); ++i) {
+    if (repeated.group_of[i] >= 0) rows[i].member_of = first + repeated.group_of[i];
   }
-  for (const Row& layer : layers) {
-    const auto group = layer.model.empty() ? index.end() : index.find(key(layer));
-    grouped.layer_phases.push_back(layer);
-    if (group != index.end()) grouped.layer_phases.back().member_of = group->second;
-  }
+  std::move(repeated.groups.begin(), repeated.groups.end(), std::back_inserter(rows));
   return grouped;
 }
 

@@ -17,10 +17,9 @@ namespace rfinject::cli {
 // The rows that the pictures show: by layer they are split by phase where the report has that split.
 std::span<const Row> PictureRows(const Report& report);
 
-// For the page, the report of a model of many layers: its PictureRows are first the groups of layers that are alike,
-// then all layers, each of which names its group (Row::member_of). Nothing where the layers are few or all different.
+// For the page, the report of a model with repeated blocks: its PictureRows are first all layers, then a row for each
+// group of equal ones, which its layers name (Row::member_of). Nothing where no layer is repeated.
 std::optional<Report> GroupedForPage(const Report& report);
-inline constexpr size_t kUngroupedUpTo = 150;  // rows; about as many as a picture can show and a reader go through
 
 // A sum over all measured steps as a step's; the sum itself where steps are unknown.
 double PerStep(const Report& report, double sum);

@@ -54,7 +54,7 @@ std::string WithoutArguments(std::string_view function) {
   return std::string(function.substr(begin, end - begin));
 }
 
-constexpr auto kColumns = std::to_array<ColumnOf<StackRow>>({
+constexpr auto kStackColumns = std::to_array<ColumnOf<StackRow>>({
     {TextColumn("phase", "As in reports."), [](const StackRow& row) { return TextCell(PhaseName(row.phase)); }},
     {TextColumn("caller",
                 "The innermost function that is not torch's, CUDA's or Python's own; empty without a stack."),
@@ -84,7 +84,7 @@ std::string FoldedStack(const StackRow& row) {
   return text;
 }
 
-RowSet StacksOf(std::span<const StackRow> rows) { return RowSetOf(kColumns, rows); }
+RowSet StacksOf(std::span<const StackRow> rows) { return RowSetOf(kStackColumns, rows); }
 
 std::string FrameText(const NativeFrameInfo& frame) {
   if (!frame.function.empty()) return frame.function;
