@@ -34,7 +34,7 @@ void AddPrecisions(const Sums& total, Headline* headline) {
 
 void AddExpected(const Report& report, Headline* headline) {
   const Sums& total = report.total.sums;
-  if (total.ideal_ns() <= 0 || total.time_ns() <= 0) return;
+  if (report.run.source != SourceKind::kEstimated || total.ideal_ns() <= 0 || total.time_ns() <= 0) return;
   const Sums step = report.steps.count > 0 ? total.OfOneStep(static_cast<double>(report.steps.count)) : total;
   headline->expected = {.ns = step.time_ns(),
                         .low_ns = step[Quantity::kTimeLow],

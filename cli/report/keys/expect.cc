@@ -107,7 +107,7 @@ std::optional<ExpectedTime> ExpectedOfCalls(const LaunchKey& key, const LaunchSt
     time = ExpectedTimeOf(kernel, model);
   }
   if (!(time.expected_s > 0)) return std::nullopt;
-  for (double* const seconds : {&time.expected_s, &time.low_s, &time.high_s}) *seconds *= work->calls;
+  for (double* const seconds : {&time.ideal_s, &time.expected_s, &time.low_s, &time.high_s}) *seconds *= work->calls;
   return time;
 }
 
@@ -116,6 +116,7 @@ std::optional<ExpectedTime> ExpectedOfCalls(const LaunchKey& key, const LaunchSt
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums) {
   const std::optional<ExpectedTime> usual = ExpectedOfCalls(key, stats, model, *sums);
   if (!usual) return;
+  (*sums)[Quantity::kIdealTime] += usual->ideal_s * 1e9;
   (*sums)[Quantity::kUsualTime] += usual->expected_s * 1e9;
   (*sums)[Quantity::kUsualLow] += usual->low_s * 1e9;
   (*sums)[Quantity::kUsualHigh] += usual->high_s * 1e9;

@@ -40,8 +40,9 @@ std::optional<CallWork> CallWorkOf(const LaunchStats& stats);
 // operators are known, and for a GPU that is in no table.
 std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration);
 
-// Adds to `sums` what the key's operators usually take, where their work is known by shapes. A key has the part of it
-// that it has of the operators' work (kMetricCallPart); kernels that help have none, and their time belongs to it.
+// Adds to `sums` what the key's operators usually take and the least that the datasheet allows, where their work is
+// known by shapes. A key has the part of it that it has of the operators' work (kMetricCallPart); kernels that help
+// have none, and their time belongs to it.
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums);
 
 // Adds what they are expected to take on another GPU, whose model that is (kOtherTime).
