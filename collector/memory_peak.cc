@@ -12,25 +12,35 @@ constexpr int64_t kLockWaitNs = 1'000'000'000;
 
 void MemoryWatch::KeepIfPeak(uint32_t index, Device* device) {
   if (device->allocated <= device->peak.allocated_bytes) return;
-  MemoryPeak peak;
+  MemoryPeak& peak = device->peak;
   peak.device = index;
   peak.step = device->step;
   peak.allocated_bytes = device->allocated;
   peak.reserved_bytes = device->reserved;
+  peak.parts.clear();
   for (const auto& [place, number] : device->place_of) {
     if (device->bytes[number] != 0) peak.parts.push_back({place.first, place.second, device->bytes[number]});
   }
-  device->peak = std::move(peak);
 }
 
 size_t MemoryWatch::PlaceOf(const Site& site, Device* device) {
   const std::pair key(site.layer, site.phase);
   if (device->bytes.empty() || key != device->latest.first) {
     const auto [place, is_new] = device->place_of.try_emplace(key, device->bytes.size());
-    if (is_new) device->bytes.push_back(0);
+    if (is_new) {
+      device->phases.push_back(site.phase);
+      device->bytes.push_back(0);
+    }
     device->latest = *place;
   }
   return device->latest.second;
+}
+
+void MemoryWatch::Count(int64_t bytes, size_t place, Device* device) {
+  const auto change = static_cast<uint64_t>(bytes);  // of a return it wraps around, and so does the sum
+  device->bytes[place] += change;
+  device->bytes_by_phase[static_cast<size_t>(device->phases[place])] += change;
+  device->allocated += change;
 }
 
 void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint64_t reserved, const Site& site,
@@ -48,17 +58,18 @@ void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint
     if (const auto known = next; known != device.pieces.end() && known->first == address) {
       // The piece was taken back, or is given out again although its return was not told.
       KeepIfPeak(index, &device);
-      device.bytes[known->second.place] -= known->second.bytes;
-      device.allocated -= known->second.bytes;
+      Count(-static_cast<int64_t>(known->second.bytes), known->second.place, &device);
       next = device.pieces.erase(known);
     }
-    if (bytes < 0) return;
-    const size_t place = PlaceOf(site, &device);
-    device.pieces.emplace_hint(next, address, Piece{static_cast<uint64_t>(bytes), place});
-    device.bytes[place] += static_cast<uint64_t>(bytes);
-    device.allocated += static_cast<uint64_t>(bytes);
-    device.reserved = reserved;
-    device.step = step;
+    if (bytes > 0) {
+      const size_t place = PlaceOf(site, &device);
+      device.pieces.emplace_hint(next, address, Piece{static_cast<uint64_t>(bytes), place});
+      Count(bytes, place, &device);
+      device.reserved = reserved;
+      device.step = step;
+      device.phase = site.phase;
+    }
+    device.curve.Note(step, device.phase, device.bytes_by_phase);
   } catch (const std::exception&) {
     lost_ = true;
     devices_.clear();
@@ -92,12 +103,14 @@ bool MemoryWatch::TakePeak(MemoryPeak* peak) noexcept try {
   const auto order = [](const Device& device) {
     return std::pair(device.refused.bytes, device.peak.allocated_bytes);
   };
-  const Device* highest = nullptr;
+  Device* highest = nullptr;
   for (auto& [index, device] : devices_) {
     KeepIfPeak(index, &device);
     if (highest == nullptr || order(device) > order(*highest)) highest = &device;
   }
-  if (highest == nullptr || order(*highest) <= taken_) return false;
+  if (highest == nullptr) return false;
+  const bool other_curve = highest->curve.Take(&highest->peak);
+  if (order(*highest) <= taken_ && !other_curve) return false;
   *peak = highest->peak;
   peak->refused_bytes = highest->refused.bytes;
   peak->refused_layer = highest->refused.layer;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/memory_curve.h"
 #include "collector/site.h"
 #include "collector/sync.h"
 #include "proto/rfinject/v1/trace.schema.h"
@@ -38,8 +39,9 @@ class MemoryWatch {
   // this.
   uint64_t BytesAt(uint32_t device, uint64_t address) noexcept;
 
-  // Takes the highest peak of all devices, or that of the device that was refused most. Returns false when it is no
-  // higher than the one that was taken last. May allocate.
+  // Takes the highest peak of all devices, or that of the device that was refused most, with how its memory went over
+  // a step. Returns false when neither is other than what was taken last. Called when a step has ended, or the
+  // program has. May allocate.
   bool TakePeak(MemoryPeak* peak) noexcept;
 
  private:
@@ -52,14 +54,20 @@ class MemoryWatch {
     std::map<std::pair<uint32_t, Phase>, size_t> place_of;  // layer and phase
     std::pair<std::pair<uint32_t, Phase>, size_t> latest;   // of place_of: a layer allocates several pieces in a row
     std::vector<uint64_t> bytes;                            // by place
-    uint64_t allocated = 0, reserved = 0, step = 0;         // when it grew last
-    MemoryPeak peak;                                        // what was refused is not in it yet
-    MemoryPart refused;                                     // the largest piece; 0 bytes: nothing was refused so far
+    std::vector<Phase> phases;                              // by place
+    BytesByPhase bytes_by_phase{};
+    MemoryCurve curve;
+    uint64_t allocated = 0, reserved = 0, step = 0;  // when it grew last
+    Phase phase = Phase::kOther;                     // that the program was in, then
+    MemoryPeak peak;                                 // what was refused is not in it yet
+    MemoryPart refused;                              // the largest piece; 0 bytes: nothing was refused so far
   };
 
   // Keeps what is allocated now if it is the most so far. This is called before memory is taken back, so that nothing
   // is copied at each allocation on the way up.
   static void KeepIfPeak(uint32_t index, Device* device);
+  // So much more, or less, lies in the place now.
+  static void Count(int64_t bytes, size_t place, Device* device);
   // The number of the site's layer and phase. May throw std::bad_alloc.
   static size_t PlaceOf(const Site& site, Device* device);
 

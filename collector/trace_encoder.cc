@@ -155,14 +155,13 @@ void EncodeEvaluation(uint64_t batches, uint64_t samples, uint64_t most, wire::E
   run.set_eval_batch_samples(most);
 }
 
-void EncodeMemoryPeak(const MemoryPeak& known, size_t layers, wire::Encoder* out) noexcept {
+void EncodeMemoryPeak(MemoryPeak* known, size_t layers, wire::Encoder* out) noexcept {
   const auto place = [layers](uint32_t layer) { return layer <= layers ? layer : 0; };
-  trace::MemoryPeak facts = known;  // it has no parts, so that nothing is allocated
-  facts.run = kRunId;
-  facts.refused_layer = place(facts.refused_layer);
+  known->run = kRunId;
+  known->refused_layer = place(known->refused_layer);
   trace::MemoryPeakWriter peak = trace::ChunkWriter(out).begin_memory_peak();
-  trace::Write(facts, &peak);
-  for (MemoryPart part : known.parts) {
+  trace::Write(static_cast<const trace::MemoryPeak&>(*known), &peak);
+  for (MemoryPart part : known->parts) {
     part.layer = place(part.layer);
     trace::MemoryPartWriter writer = peak.begin_part();
     trace::Write(part, &writer);

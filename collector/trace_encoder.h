@@ -100,7 +100,7 @@ void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out);
 // Writes how many batches were validated, and their samples, since the last time.
 void EncodeEvaluation(uint64_t batches, uint64_t samples, uint64_t most, wire::Encoder* out) noexcept;
 // Parts of layers beyond the first `layers` count for no layer.
-void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;
+void EncodeMemoryPeak(MemoryPeak* peak, size_t layers, wire::Encoder* out) noexcept;
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;
 
 }  // namespace rfinject

@@ -60,7 +60,7 @@ struct Block {
 };
 
 struct Picture {
-  std::string kind;  // "roofline", "time" or "timeline"
+  std::string kind;  // "roofline", "time", "timeline" or "memory"
   std::string title, description;
   Size size;
   Box plot, gutter;

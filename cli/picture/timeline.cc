@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/picture/axes.h"
+#include "cli/picture/phases.h"
 #include "cli/report/rows/kernel_name.h"
 #include "cli/report/rows/row.h"
 #include "cli/text/units.h"
@@ -18,8 +19,6 @@ constexpr double kTop = 46, kBottom = 40, kRight = 14;
 constexpr double kBandwidth = 130, kTensor = 56, kLane = 16, kLayers = 22, kGap = 12, kLegend = 22;
 constexpr size_t kMostLanes = 8;  // streams beyond share the last one
 constexpr double kNarrowestBlock = 0.25;
-
-double LeftOf(double width) { return width < 560 ? 52 : 74; }
 
 size_t LanesOf(const Timeline& timeline) { return std::clamp<size_t>(timeline.streams, 1, kMostLanes); }
 
@@ -36,7 +35,7 @@ double TickStep(double whole, double count) {
 class Layout {
  public:
   Layout(const Timeline& timeline, Size size, Picture* out)
-      : timeline_(timeline), out_(out), x_(LeftOf(size.width)), width_(size.width - x_ - kRight) {
+      : timeline_(timeline), out_(out), x_(WideLeft(size.width)), width_(size.width - x_ - kRight) {
     out_->plot = {x_, kTop, width_, size.height - kTop - kBottom};
   }
 
@@ -123,19 +122,14 @@ class Layout {
     return text;
   }
 
-  void AddBlock(const Box& box, Phase phase, const char* css, std::string title) {
-    out_->blocks.push_back(
-        {std::string(css) + " h" + std::to_string(static_cast<int>(phase)), box, std::move(title)});
-  }
-
   void AddKernels(const Box& box) {
     AddFrame(box, out_);
     Title(timeline_.streams > 1 ? "streams" : "kernels", box);
     for (const TimelineKernel& kernel : timeline_.kernels) {
       const double left = X(kernel.start_ns), right = X(kernel.start_ns + kernel.duration_ns);
       const double y = box.y + kLane * static_cast<double>(std::min(kernel.lane, LanesOf(timeline_) - 1));
-      AddBlock({left, y + 1, std::max(kNarrowestBlock, right - left), kLane - 2}, kernel.phase, "bk",
-               TitleOf(kernel));
+      AddPhaseBlock({left, y + 1, std::max(kNarrowestBlock, right - left), kLane - 2}, kernel.phase, TitleOf(kernel),
+                    out_);
     }
   }
 
@@ -148,10 +142,10 @@ class Layout {
     for (const TimelineLayer& layer : timeline_.layers) {
       const double left = X(layer.start_ns), right = X(layer.end_ns);
       odd = !odd;
-      AddBlock({left, box.y + 1, std::max(kNarrowestBlock, right - left), kLayers - 2}, layer.phase,
-               odd ? "bk" : "bk od",
-               layer.name + ", " + std::string(PhaseName(layer.phase)) + "\n" +
-                   Duration(layer.end_ns - layer.start_ns) + " at " + Duration(layer.start_ns));
+      AddPhaseBlock({left, box.y + 1, std::max(kNarrowestBlock, right - left), kLayers - 2}, layer.phase,
+                    layer.name + ", " + std::string(PhaseName(layer.phase)) + "\n" +
+                        Duration(layer.end_ns - layer.start_ns) + " at " + Duration(layer.start_ns),
+                    out_, /*paler=*/!odd);
       constexpr double kBeside = 3, kWorthAName = 44;
       const double room = right - left - 2 * kBeside;
       if (room < kWorthAName) continue;
@@ -175,13 +169,7 @@ class Layout {
     for (const TimelineKernel& kernel : timeline_.kernels) {
       if (std::ranges::find(phases, kernel.phase) == phases.end()) phases.push_back(kernel.phase);
     }
-    double x = x_;
-    for (const Phase phase : phases) {
-      AddBlock({x, y - 8, 10, 10}, phase, "bk", {});
-      const Text name = MakeText("ax", std::string(PhaseName(phase)), {x + 14, y + 1}, Anchor::kStart, kSmallText);
-      x = name.box.right() + 16;
-      out_->texts.push_back(name);
-    }
+    AddPhaseLegend(phases, {x_, y}, out_);
   }
 
   const Timeline& timeline_;
@@ -201,10 +189,7 @@ Picture LayOutTimeline(const Timeline& timeline, Size size) {
   Picture out{.kind = "timeline", .size = size};
   out.title = "A step as the GPU saw it: " + timeline.title;
   out.description = TimelineText(timeline);
-  out.texts.push_back(MakeText("ti", FitTo(out.title, size.width - 2 * kRight, kTitleText - 2),
-                               {LeftOf(size.width), 19}, Anchor::kStart, kTitleText - 2));
-  out.texts.push_back(MakeText("mu", FitTo(out.description, size.width - LeftOf(size.width) - kRight, kText),
-                               {LeftOf(size.width), 36}, Anchor::kStart, kText));
+  AddWideTitle(&out);
   Layout(timeline, size, &out).Draw();
   return out;
 }

@@ -69,6 +69,11 @@ struct Drawn {
 
 inline constexpr Size kPhoneSize = {420, 560};
 
+// How wide a picture is that takes the whole width: one with an axis of time.
+constexpr double WideFigure(Medium medium) {
+  return medium == Medium::kFile ? 1320 : medium == Medium::kPage ? 1240 : kPhoneSize.width;
+}
+
 struct Figure {
   std::string id;  // unique in the document
   std::function<Drawn(Medium medium)> lay_out;

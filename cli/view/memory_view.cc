@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -5,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cli/picture/memory.h"
+#include "cli/report/report.h"
 #include "cli/report/rows/row.h"
 #include "cli/text/units.h"
 #include "cli/view/run_views.h"
@@ -94,6 +97,24 @@ Data RefusedData(const MemoryRow& refused) {
       .Add("bytes", Cell{refused.bytes});
 }
 
+// How memory went over a step: of each point what the program was in, and bytes by the phase of the allocation.
+Data StepData(const MemoryTable& table) {
+  if (table.points.empty()) return Cell{};
+  Data phases = Data::List(), bytes = Data::Object();
+  for (const MemoryPoint& point : table.points) phases.Append(Data(PhaseName(point.phase)));
+  for (size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
+    const auto of_phase = [phase](const MemoryPoint& point) { return point.bytes[phase]; };
+    if (std::ranges::all_of(table.points, [&](const MemoryPoint& point) { return of_phase(point) == 0; })) continue;
+    Data list = Data::List();
+    for (const MemoryPoint& point : table.points) list.Append(Data(Cell{of_phase(point)}));
+    bytes.Add(PhaseName(static_cast<Phase>(phase)), std::move(list));
+  }
+  return Data::Object()
+      .Add("step", Cell{table.points_step})
+      .Add("phases", std::move(phases))
+      .Add("bytes", std::move(bytes));
+}
+
 Data MemoryData(const MemoryTable& table) {
   const auto known = [&](uint64_t value) { return table.known ? Cell{value} : Cell{}; };
   return Data::Object()
@@ -106,6 +127,7 @@ Data MemoryData(const MemoryTable& table) {
       .Add("in_use_bytes", KnownCount(table.in_use_bytes))
       .Add("memory_bytes", KnownCount(table.memory_bytes))
       .Add("refused", RefusedData(table.refused))
+      .Add("over_step", StepData(table))
       .Add("phases", MemoryOf(table.phases))
       .Add("rows", MemoryOf(table.rows));
 }
@@ -113,6 +135,7 @@ Data MemoryData(const MemoryTable& table) {
 }  // namespace
 
 std::vector<Section> MemorySections(const MemoryTable& table) {
+  static const Report kNoRows;
   Section phases{.id = "memory", .heading = table.title + ": memory at the peak, by where it was allocated"};
   if (std::string refused = RefusedText(table); !refused.empty()) phases.lead.push_back({.text = std::move(refused)});
   phases.lead.push_back({.text = PeakText(table)});
@@ -120,6 +143,11 @@ std::vector<Section> MemorySections(const MemoryTable& table) {
   phases.table = Table{.rows = MemoryOf(table.phases), .looks = {kPhases.begin(), kPhases.end()}};
   phases.table->rows.AddText("usually",
                              [&table](size_t row) { return std::string(UsuallyOf(table.phases[row].phase)); });
+  if (!table.points.empty()) {
+    phases.figures = {{Figure{.id = "memory", .lay_out = [&table](Medium medium) {
+                                return Drawn{LayOutMemory(table, MemorySize(WideFigure(medium))), &kNoRows};
+                              }}}};
+  }
   Section layers;
   layers.table = Table{.rows = MemoryOf(table.rows), .looks = {kLayers.begin(), kLayers.end()}, .names = 3};
   layers.table->rows.AddText("name", [&table](size_t row) { return LayerText(table.rows[row]); });
@@ -130,7 +158,12 @@ Document MemoryDocument(std::vector<MemoryTable> tables) {
   const auto owner = std::make_shared<const std::vector<MemoryTable>>(std::move(tables));
   Document document{.title = "rfinject report: memory", .owner = owner};
   for (const MemoryTable& table : *owner) {
-    for (Section& section : MemorySections(table)) document.sections.push_back(std::move(section));
+    for (Section& section : MemorySections(table)) {
+      for (std::vector<Figure>& row : section.figures) {
+        for (Figure& figure : row) figure.id += "-" + std::to_string(document.lines.size() + 1);
+      }
+      document.sections.push_back(std::move(section));
+    }
     document.lines.push_back(WithConstants({{"run", uint64_t{document.lines.size() + 1}},
                                             {"device", table.title},
                                             {"allocated_bytes", KnownCount(table.allocated_bytes)},

@@ -11,12 +11,6 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr double kFileWidth = 1320, kPageWidth = 1240;
-
-double WidthFor(Medium medium) {
-  return medium == Medium::kFile ? kFileWidth : medium == Medium::kPage ? kPageWidth : kPhoneSize.width;
-}
-
 constexpr auto kLooks = std::to_array<TableLook>({
     {.column = "start_ns", .title = "at", .width = 8},
     {.column = "duration_ns", .title = "time", .width = 8},
@@ -59,7 +53,7 @@ Section TimelineSection(const Timeline& timeline) {
   if (!timeline.known()) return section;
   section.figures = {
       {Figure{.id = "timeline", .lay_out = [&timeline](Medium medium) {
-                return Drawn{LayOutTimeline(timeline, TimelineSize(timeline, WidthFor(medium))), &kNoRows};
+                return Drawn{LayOutTimeline(timeline, TimelineSize(timeline, WideFigure(medium))), &kNoRows};
               }}}};
   return section;
 }

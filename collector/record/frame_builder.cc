@@ -164,7 +164,7 @@ void FrameBuilder::EncodeRest(wire::Encoder* out) {
     pending.batches = pending.samples = 0;
   }
   // The peak may refer only to layers that were written before it.
-  if (pending.memory_peak) EncodeMemoryPeak(*pending.memory_peak, definitions_->layers.size(), out);
+  if (pending.memory_peak) EncodeMemoryPeak(&*pending.memory_peak, definitions_->layers.size(), out);
   pending.memory_peak.reset();
   const auto write = [out](const auto& record) { EncodeRecord(kRunId, record, out); };
   for (; !pending.kept.empty() && !IsTooLong(out); pending.kept.pop_front()) std::visit(write, pending.kept.front());

@@ -259,6 +259,15 @@ class Memory(Measured):
         result = gpu.run([RFINJECT, "report", folder, "--by", "memory", "--format", "json"], dict(os.environ))
         self.assertEqual(result.returncode, 0, result.stderr)
         (run,) = json.loads(result.stdout)["runs"][:1]
+        step = run["over_step"]
+        sums = [sum(bytes_) for bytes_ in zip(*step["bytes"].values())]
+        self.assertEqual(len(sums), len(step["phases"]))
+        # The first step's is no other's, and the peak is often in it.
+        self.assertGreater(step["step"], 0)
+        self.assertLessEqual(max(sums), run["allocated_bytes"])
+        self.assertGreater(max(sums), run["allocated_bytes"] / 2)
+        if step["step"] == run["step"]:
+            self.assertEqual(max(sums), run["allocated_bytes"])
         return run["allocated_bytes"], {(row["model"], row["layer"], row["phase"]): row["bytes"] for row in run["rows"]}
 
     def check(self, program, *arguments):

@@ -73,6 +73,14 @@ MemoryTable FoldMemory(const Run& run) {
   table.allocated_bytes = peak.allocated_bytes;
   table.reserved_bytes = peak.reserved_bytes;
   table.step = peak.step;
+  table.points_step = peak.point_step;
+  for (size_t i = 0; i < peak.point_phase.size(); ++i) {
+    MemoryPoint point;
+    if (peak.point_phase[i] < kPhaseNames.size()) point.phase = static_cast<Phase>(peak.point_phase[i]);
+    const auto bytes = std::span(peak.point_bytes).subspan(i * point.bytes.size(), point.bytes.size());
+    std::ranges::copy(bytes, point.bytes.begin());
+    table.points.push_back(point);
+  }
   table.device = peak.device;
   for (const DeviceInfo& device : run.devices) {
     if (table.memory_bytes == 0 || device.index == peak.device) table.memory_bytes = device.memory_bytes;

@@ -4,6 +4,7 @@
 #ifndef RFINJECT_CLI_REPORT_FACTS_MEMORY_H_
 #define RFINJECT_CLI_REPORT_FACTS_MEMORY_H_
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,6 +28,12 @@ struct DeviceMemory {
 };
 std::span<const FactOf<DeviceMemory>> MemoryFacts();
 
+// Equal numbers of the step's allocations and returns, at the moment when most lay there.
+struct MemoryPoint {
+  Phase phase{};                                     // that the program was in
+  std::array<uint64_t, kPhaseNames.size()> bytes{};  // by the phase of the allocation
+};
+
 struct MemoryTable {
   std::string title;             // of the run
   bool known = false;            // else the rest says nothing but memory_in_use_bytes
@@ -41,6 +48,8 @@ struct MemoryTable {
   MemoryRow refused;              // what was asked for in vain, the largest of it; 0 bytes: the program got all
   std::vector<MemoryRow> phases;  // most bytes first
   std::vector<MemoryRow> rows;    // by layer and phase, in the same order
+  uint64_t points_step = 0;
+  std::vector<MemoryPoint> points;  // how memory went over that step; none: not known
 };
 
 // Makes the table of a run; `known` is false where the trace does not tell what the memory held.

@@ -9,6 +9,9 @@
 namespace rfinject::cli {
 namespace {
 
+// More than any process keeps.
+constexpr size_t kMaxPoints = 4096;
+
 absl::Status CheckLayer(uint32_t id, uint32_t run, const Record& record, const State& state) {
   if (id == 0) return absl::OkStatus();
   const size_t layer = state.layer_index.Find(id);
@@ -27,14 +30,25 @@ absl::Status Apply(const v1::MemoryPeak& message, const Record& record, State* s
   const uint32_t id = State::RunId(message.run());
   for (const trace::MemoryPart& part : peak.part) RFINJECT_TRY(CheckLayer(part.layer, id, record, *state));
   RFINJECT_TRY(CheckLayer(peak.refused_layer, id, record, *state));
+  if (peak.point_phase.size() > kMaxPoints ||
+      peak.point_bytes.size() != peak.point_phase.size() * kPhaseNames.size()) {
+    return DamageAt(record.offset, "a memory peak has points of which something is missing, or too many");
+  }
   trace::MemoryPeak& known = run->memory_peak;
   const auto rank = [](const trace::MemoryPeak& one) { return std::pair(one.refused_bytes, one.allocated_bytes); };
   if (!known.part.empty() && rank(peak) <= rank(known)) {
-    if (rank(peak) == rank(known)) known.later_bytes = std::max(known.later_bytes, peak.later_bytes);
+    if (rank(peak) == rank(known)) {
+      known.later_bytes = std::max(known.later_bytes, peak.later_bytes);
+      known.point_step = peak.point_step;
+      known.point_phase = std::move(peak.point_phase);
+      known.point_bytes = std::move(peak.point_bytes);
+    }
     return absl::OkStatus();
   }
   known = std::move(peak);
-  return state->Charge(record.size + known.part.size() * (sizeof(MemoryPlace) + 96), record);
+  return state->Charge(record.size + known.part.size() * (sizeof(MemoryPlace) + 96) +
+                           known.point_phase.size() * (kPhaseNames.size() + 1) * sizeof(uint64_t),
+                       record);
 }
 
 void FinishMemory(State* state) {
