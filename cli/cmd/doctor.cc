@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/defaults.h"
+#include "cli/cmd/doctor_ask.h"
 #include "cli/cmd/doctor_file.h"
 #include "cli/cmd/doctor_gpu.h"
 #include "cli/cmd/launch.h"
@@ -300,11 +301,13 @@ int DoctorMain(const ParsedOptions& parsed) {
   std::string library;
   if (CheckLibrary(findings, &library)) CheckPython(findings, library, python, parsed.Has("python"));
   const MachineView machine = ThisMachine();
-  AddAll(ExamineGpus(machine), findings);
+  const std::vector<GpuFinding> gpus = ExamineGpus(machine);
+  AddAll(gpus, findings);
   AddAll(ExamineCupti(machine, CuptiCandidates(python)), findings);
   CheckInjection(findings);
   SayCalibration(findings);
   SayDefaults(findings);
+  Print(WhatToAsk(machine, gpus));
   return findings.bad() ? 1 : 0;
 }
 

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
+
+#include "cli/cmd/doctor_ask.h"
 
 namespace rfinject::cli {
 namespace {
@@ -111,6 +114,34 @@ TEST_F(DoctorGpu, AdministratorsOnly) {
   Write("/proc/self/uid_map", "0 1000 1\n");
   EXPECT_THAT(Gpus(), ElementsAre(ConditionId::kPermission));
   EXPECT_THAT(TextOf("counters"), HasSubstr("it may be that"));
+}
+
+// Word for word, and what holds where the program runs first.
+TEST_F(DoctorGpu, WhatToAskTheAdministratorFor) {
+  EXPECT_EQ(WhatToAsk(machine_, ExamineGpus(machine_)), "");
+  Write("/proc/driver/nvidia/params", "RmProfilingAdminOnly: 1\n");
+  const auto ask = [this] { return WhatToAsk(machine_, ExamineGpus(machine_)); };
+  const std::string text = ask();
+  for (const char* words :
+       {"options nvidia NVreg_RestrictProfilingToAdminUsers=0\n", "--cap-add=PERFMON", "--cap-add=SYS_ADMIN",
+        "capabilities: {add: [\"PERFMON\"]}", "Slurm", "RmProfilingAdminOnly: 0"}) {
+    EXPECT_THAT(text, HasSubstr(words));
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  const auto first_is = [&](const char* first) {
+    const std::string now = ask();
+    for (const char* way : {"  Docker", "  Kubernetes", "  Slurm"}) {
+      if (std::string_view(way) != first) EXPECT_LT(now.find(first), now.find(way)) << now;
+    }
+  };
+  environment_["SLURM_JOB_ID"] = "17";
+  first_is("  Slurm");
+  environment_.clear();
+  Write("/.dockerenv", "");
+  first_is("  Docker");
+  environment_["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
+  first_is("  Kubernetes");
 }
 
 TEST_F(DoctorGpu, ADriverThatDoesNotSay) {
