@@ -4,7 +4,7 @@
 // operands, as it does for an estimate, and launch callbacks note what the operator launches; so a launch key gets
 // the name, shapes, FLOP and bytes of the calls that it is part of. All other steps run without any of this.
 //
-// A step whose operators are all heard takes the host a third longer. So a sweep goes over about a dozen steps and
+// A step whose operators are all heard takes the host a third longer. So a sweep goes over some twenty steps and
 // hears a slice of each: the second one goes on, by the count of the step's launches, where the first one stopped. A
 // program whose steps differ is heard in part. A short run (`rfinject --steps`) is made for measuring: its sweeps are
 // whole steps.

@@ -232,9 +232,10 @@ class Operators(Measured):
     def test_launches_have_the_work_that_an_estimate_gives_their_operators(self):
         for network in NETWORKS + (MORE_NETWORKS if ALL else []):
             with self.subTest(network=network):
-                folder, _, _ = self.measure("train.py", network, 30)
+                # Two sweeps, a slice of a step each.
+                folder, _, _ = self.measure("train.py", network, 60)
                 found, signatures = self.work(folder)
-                expected, expected_signatures = self.work(self.estimated("train.py", network, 30))
+                expected, expected_signatures = self.work(self.estimated("train.py", network, 60))
                 self.assertGreater(len(expected), 10)
                 self.assertEqual({where: (expected.get(where), found.get(where)) for where in expected.keys() | found.keys()
                                   if expected.get(where) != found.get(where)}, {}, "estimated and measured")
