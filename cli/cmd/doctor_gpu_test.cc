@@ -132,7 +132,9 @@ TEST_F(DoctorGpu, WhatToAskTheAdministratorFor) {
   const auto first_is = [&](const char* first) {
     const std::string now = ask();
     for (const char* way : {"  Docker", "  Kubernetes", "  Slurm"}) {
-      if (std::string_view(way) != first) EXPECT_LT(now.find(first), now.find(way)) << now;
+      if (std::string_view(way) != first) {
+        EXPECT_LT(now.find(first), now.find(way)) << now;
+      }
     }
   };
   environment_["SLURM_JOB_ID"] = "17";
