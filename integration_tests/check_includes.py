@@ -66,8 +66,8 @@ RULES = {
 
 # Of the collector, everything but the hardware source is free of CUDA: the estimator and the simulated GPU are built
 # and tested where there is no header of NVIDIA's.
-CUDA_FOLDERS = ["collector/cupti", "bench/counting.cc", "virtual_gpu/driver", "virtual_gpu/libraries", "virtual_gpu/runtime",
-                "integration_tests"]
+CUDA_FOLDERS = ["collector/cupti", "bench/counting.cc", "bench/launch_loop.cc", "virtual_gpu/driver", "virtual_gpu/libraries",
+                "virtual_gpu/runtime", "integration_tests"]
 CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|driver_types|vector_types|library_types|cublas|"
                   r"cudnn|cufft|nccl|nvrtc)")
 

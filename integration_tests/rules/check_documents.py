@@ -12,7 +12,7 @@ import sys
 
 from check_files import tracked
 
-MOST_PAGES = 18         # below docs/, without docs/measurements/, where each GPU has one
+MOST_PAGES = 19         # below docs/, without docs/measurements/, where each GPU has one
 MOST_README_LINES = 80
 MADE_UP = "integration_tests/rules/check_documents_test.py"  # its pages are not there
 

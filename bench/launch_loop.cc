@@ -1,0 +1,123 @@
+// Launches empty kernels through the driver API, as fast as a host can, for bench/launch_cost: a library that a
+// Python program calls inside a module's forward, so that launches have a layer, on the context that torch has made.
+//
+// It sees the driver that the process has loaded, real or not, and is linked with none.
+#include <cuda.h>
+#include <dlfcn.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr const char* kEmptyKernel =
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry rfinject_empty() { ret; }\n";
+// The queue of a GPU has some thousand places. A host that waits in it would measure the GPU.
+constexpr int kLaunchesAtOnce = 256;
+
+template <typename Function>
+Function Find(const char* name) {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return driver != nullptr ? reinterpret_cast<Function>(dlsym(driver, name)) : nullptr;
+}
+#define RFINJECT_CALL(name) Find<decltype(&::name)>(#name)
+
+CUcontext g_context = nullptr;
+CUfunction g_empty = nullptr;
+
+int64_t ThreadNs() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+bool Launch(CUstream stream) {
+  static const auto launch = RFINJECT_CALL(cuLaunchKernel);
+  return launch(g_empty, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr) == CUDA_SUCCESS;
+}
+
+// The thread's processor time of `count` calls, ns; negative where one failed.
+template <typename Call>
+int64_t TimeOf(int count, CUstream stream, const Call& call) {
+  int64_t sum = 0;
+  while (count > 0) {
+    const int now = count < kLaunchesAtOnce ? count : kLaunchesAtOnce;
+    const int64_t begin = ThreadNs();
+    for (int i = 0; i < now; ++i) {
+      if (!call()) return -1;
+    }
+    sum += ThreadNs() - begin;
+    if (RFINJECT_CALL(cuStreamSynchronize)(stream) != CUDA_SUCCESS) return -1;
+    count -= now;
+  }
+  return sum;
+}
+
+// A graph of so many empty kernels, captured as a program captures its own.
+CUgraphExec GraphOf(int nodes, CUstream stream) {
+  static std::map<int, CUgraphExec> known;
+  const auto [at, is_new] = known.try_emplace(nodes, nullptr);
+  if (!is_new) return at->second;
+  CUgraph graph = nullptr;
+  if (RFINJECT_CALL(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS) return nullptr;
+  for (int i = 0; i < nodes; ++i) Launch(stream);
+  if (RFINJECT_CALL(cuStreamEndCapture)(stream, &graph) != CUDA_SUCCESS) return nullptr;
+  RFINJECT_CALL(cuGraphInstantiateWithFlags)(&at->second, graph, 0);
+  return at->second;
+}
+
+}  // namespace
+
+// Takes the calling thread's current context. Returns 0, or the driver's error.
+extern "C" __attribute__((visibility("default"))) int launch_loop_open() {
+  CUmodule module = nullptr;
+  if (RFINJECT_CALL(cuCtxGetCurrent) == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult result = RFINJECT_CALL(cuCtxGetCurrent)(&g_context); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = RFINJECT_CALL(cuModuleLoadData)(&module, kEmptyKernel); result != CUDA_SUCCESS) {
+    return result;
+  }
+  return RFINJECT_CALL(cuModuleGetFunction)(&g_empty, module, "rfinject_empty");
+}
+
+// Processor time (ns) that a launch takes on its thread, of `count` on each of `threads` threads, whose streams are
+// their own; on one thread, the calling one. Negative: a call failed.
+extern "C" __attribute__((visibility("default"))) double launch_loop_eager(int threads, int count) {
+  std::atomic<int64_t> sum{0};
+  std::atomic<bool> failed{false};
+  const auto run = [&] {
+    CUstream stream = nullptr;
+    RFINJECT_CALL(cuCtxSetCurrent)(g_context);
+    if (RFINJECT_CALL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) failed = true;
+    const int64_t ns = TimeOf(count, stream, [stream] { return Launch(stream); });
+    if (ns < 0) failed = true;
+    sum += ns;
+    RFINJECT_CALL(cuStreamDestroy_v2)(stream);
+  };
+  if (threads == 1) {
+    run();
+  } else {
+    std::vector<std::thread> all;
+    for (int i = 0; i < threads; ++i) all.emplace_back(run);
+    for (std::thread& one : all) one.join();
+  }
+  return failed ? -1 : static_cast<double>(sum) / threads / count;
+}
+
+// The same of `count` launches of a graph of `nodes` kernels.
+extern "C" __attribute__((visibility("default"))) double launch_loop_graph(int nodes, int count) {
+  static CUstream stream = [] {
+    CUstream made = nullptr;
+    RFINJECT_CALL(cuStreamCreate)(&made, CU_STREAM_NON_BLOCKING);
+    return made;
+  }();
+  const CUgraphExec graph = GraphOf(nodes, stream);
+  if (graph == nullptr) return -1;
+  static const auto launch = RFINJECT_CALL(cuGraphLaunch);
+  const int64_t ns = TimeOf(count, stream, [&] { return launch(graph, stream) == CUDA_SUCCESS; });
+  return static_cast<double>(ns) / count;
+}
