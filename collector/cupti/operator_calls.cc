@@ -308,22 +308,20 @@ bool OperatorCalls::EndsSweep(uint64_t launches) noexcept {
   return false;
 }
 
-void OperatorCalls::EndSequencesOfStep() noexcept {
+// What a step has heard is told at its end, so that a program that is over before the sweep has lost nothing.
+void OperatorCalls::EndSlice(bool ends_sweep) noexcept {
   if (!lock_.LockFor(kStepLockWaitNs)) return;
   const HeldLock held(lock_);
   for (Sequence& of : sequences_) of.varies |= std::exchange(of.launched, 0) != of.now.size();
+  try {
+    Tell();
+    if (ends_sweep) SplitKeys();
+  } catch (...) {
+    recorder_.CountDrop("operators for which there was no memory");
+  }
 }
 
 void OperatorCalls::EndSweep(uint64_t step) noexcept {
-  if (lock_.LockFor(kStepLockWaitNs)) {
-    const HeldLock held(lock_);
-    try {
-      Tell();
-      SplitKeys();
-    } catch (...) {
-      recorder_.CountDrop("operators for which there was no memory");
-    }
-  }
   ++observed_;
   const uint32_t size = keys_.size();
   gap_ = size > last_size_ ? 1 : std::min(2 * gap_, kMaxGap);
@@ -339,8 +337,9 @@ void OperatorCalls::OnStepEnd(uint64_t step) noexcept {
   if (gpu_.load(std::memory_order_relaxed) == nullptr) return;
   const uint64_t launches = slice_.launches.exchange(0, std::memory_order_relaxed);
   if (observing()) {
-    EndSequencesOfStep();
-    if (!EndsSweep(launches)) return;
+    const bool ends_sweep = EndsSweep(launches);
+    EndSlice(ends_sweep);
+    if (!ends_sweep) return;
     EndSweep(step);
   }
   const bool due = IsDue(step + 1);

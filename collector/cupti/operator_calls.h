@@ -128,8 +128,8 @@ class OperatorCalls {
   bool IsDue(uint64_t step) const noexcept;
   // Whether the step that ends was the last one of its sweep; `launches` are its own.
   bool EndsSweep(uint64_t launches) noexcept;
-  void EndSweep(uint64_t step) noexcept RFINJECT_EXCLUDES(lock_);
-  void EndSequencesOfStep() noexcept RFINJECT_EXCLUDES(lock_);
+  void EndSlice(bool ends_sweep) noexcept RFINJECT_EXCLUDES(lock_);
+  void EndSweep(uint64_t step) noexcept;
 
   LaunchKeys& keys_;
   Recorder& recorder_;

@@ -250,14 +250,14 @@ TEST_F(OperatorSlicesTest, ASweepHearsEachOperatorOnceAndATwentiethInAStep) {
   const std::vector<int64_t> sizes = Sizes(200);
   EXPECT_EQ(Run(1, sizes), 0u);  // this one tells how many there are
   uint64_t step = 2;
-  size_t heard = 0;
-  for (; recorder_.works.empty() && step < 100; ++step) {
+  for (size_t heard = 0; heard < sizes.size() && step < 100; ++step) {
     const size_t now = Run(step, sizes);
+    EXPECT_GT(now, 0u) << step;
     EXPECT_LE(now, 10u) << step;
     heard += now;
+    EXPECT_EQ(recorder_.works.size(), heard);  // it is told at once
   }
   EXPECT_LE(step, 23u);
-  EXPECT_EQ(heard, sizes.size());
   ASSERT_EQ(recorder_.works.size(), sizes.size());
   for (const OperatorWork& work : recorder_.works) EXPECT_EQ(work.work.calls, 1u);
   // The second sweep goes on in the same way; then all is known.
@@ -266,11 +266,13 @@ TEST_F(OperatorSlicesTest, ASweepHearsEachOperatorOnceAndATwentiethInAStep) {
   EXPECT_EQ(recorder_.works.size(), 2 * sizes.size());
 }
 
+// The next sweep begins at the beginning again.
 TEST_F(OperatorSlicesTest, AStepThatIsShorterEndsTheSweep) {
   for (uint64_t step = 1; step < 6; ++step) Run(step, Sizes(200));
-  ASSERT_TRUE(recorder_.works.empty());
-  Run(6, Sizes(10));
   EXPECT_EQ(recorder_.works.size(), 40u);
+  EXPECT_FALSE(sliced_.HearsStepFromItsBeginning());
+  EXPECT_EQ(Run(6, Sizes(10)), 0u);
+  EXPECT_TRUE(sliced_.HearsStepFromItsBeginning());
 }
 
 // Two sizes in turn with one grid: the slices of a sweep together tell which launch does what.
