@@ -20,8 +20,8 @@ constexpr std::string_view kModule =
     "    It worked if /proc/driver/nvidia/params has \"RmProfilingAdminOnly: 0\".\n";
 constexpr std::string_view kDocker =
     "  Docker, for one container:\n"
-    "    Please start it with --cap-add=PERFMON (before driver R565: --cap-add=SYS_ADMIN),\n"
-    "    and without a user namespace of its own (--userns=host).\n";
+    "    Please start it with --cap-add=PERFMON (before driver R565: SYS_ADMIN), and\n"
+    "    without a user namespace of its own (--userns=host).\n";
 constexpr std::string_view kKubernetes =
     "  Kubernetes, for one container of a pod:\n"
     "    Please allow in its securityContext\n"
@@ -29,8 +29,8 @@ constexpr std::string_view kKubernetes =
     "    (before driver R565: \"SYS_ADMIN\").\n";
 constexpr std::string_view kSlurm =
     "  Slurm, whose jobs have no capabilities:\n"
-    "    Please set the option of the driver above on the nodes of one partition, or of\n"
-    "    a feature that jobs can ask for (sbatch --constraint=counters).\n";
+    "    Please set the option of the driver above on the nodes of one partition, or\n"
+    "    of a feature that jobs can ask for (sbatch --constraint=counters).\n";
 
 }  // namespace
 

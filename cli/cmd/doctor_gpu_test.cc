@@ -123,7 +123,7 @@ TEST_F(DoctorGpu, WhatToAskTheAdministratorFor) {
   const auto ask = [this] { return WhatToAsk(machine_, ExamineGpus(machine_)); };
   const std::string text = ask();
   for (const char* words :
-       {"options nvidia NVreg_RestrictProfilingToAdminUsers=0\n", "--cap-add=PERFMON", "--cap-add=SYS_ADMIN",
+       {"options nvidia NVreg_RestrictProfilingToAdminUsers=0\n", "--cap-add=PERFMON", "R565: SYS_ADMIN",
         "capabilities: {add: [\"PERFMON\"]}", "Slurm", "RmProfilingAdminOnly: 0"}) {
     EXPECT_THAT(text, HasSubstr(words));
   }

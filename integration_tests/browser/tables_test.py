@@ -147,7 +147,7 @@ class Tables(PageTest):
             self.assertEqual(line["layer"], row["layer"])  # every character of the strangest names
             self.assertEqual(float(line["time_ns"]), row["time_ns"])
             self.assertEqual(float(line["oi_flop_per_byte"]), row["oi_flop_per_byte"])
-            self.assertEqual(float(line["attainable_flop_per_s"]), row["attainable_flop_per_s"])
+            self.assertEqual(float(line["performance_flop_per_s"]), row["performance_flop_per_s"])
 
     def columns_in_view(self, page):
         """The titles of the columns that are wholly in view where the table stands when the page opens."""
