@@ -46,14 +46,15 @@ std::string WhatToAsk(const MachineView& machine, std::span<const GpuFinding> fi
     std::string_view text;
     bool here;
   };
-  std::array ways = {Way{kKubernetes, is_set("KUBERNETES_SERVICE_HOST")}, Way{kSlurm, is_set("SLURM_JOB_ID")},
-                     Way{kDocker, exists("/.dockerenv") || exists("/run/.containerenv")}};
-  std::ranges::stable_sort(ways, std::ranges::greater{}, &Way::here);
+  const std::array ways = {Way{kKubernetes, is_set("KUBERNETES_SERVICE_HOST")}, Way{kSlurm, is_set("SLURM_JOB_ID")},
+                           Way{kDocker, exists("/.dockerenv") || exists("/run/.containerenv")}};
   std::string text =
       "\nCounters need a permission that only an administrator can give. Without it there\n"
       "are times, layers and estimates, and no FLOP and bytes. What to ask for, one of:\n";
   text += kModule;
-  for (const Way& way : ways) text += way.text;
+  for (const bool here : {true, false}) {
+    for (const Way& way : ways) text += way.here == here ? way.text : std::string_view();
+  }
   return text;
 }
 
