@@ -14,53 +14,53 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr double kTop = 46, kRight = 14, kBelow = 44;
-constexpr double kMemory = 170, kPhases = 14, kGap = 6;
+constexpr double kMemoryTop = 46, kMemoryRight = 14, kMemoryBelow = 44;
+constexpr double kMemoryHeight = 170, kMemoryPhases = 14, kMemoryGap = 6;
 
 // From the bottom up: what stays, then what comes and goes.
-constexpr std::array kOrder = {Phase::kOther,   Phase::kData,      Phase::kOptimizer,     Phase::kBackward,
-                               Phase::kForward, Phase::kRecompute, Phase::kCommunication, Phase::kEval};
-static_assert(kOrder.size() == kPhaseNames.size());
+constexpr std::array kMemoryOrder = {Phase::kOther,   Phase::kData,      Phase::kOptimizer,     Phase::kBackward,
+                                     Phase::kForward, Phase::kRecompute, Phase::kCommunication, Phase::kEval};
+static_assert(kMemoryOrder.size() == kPhaseNames.size());
 
-uint64_t SumOf(const MemoryPoint& point) {
+uint64_t BytesOfPoint(const MemoryPoint& point) {
   return std::accumulate(point.bytes.begin(), point.bytes.end(), uint64_t{0});
 }
 
-std::string Bytes(uint64_t bytes) { return WithPrefix(static_cast<double>(bytes), "B"); }
+std::string BytesText(uint64_t bytes) { return WithPrefix(static_cast<double>(bytes), "B"); }
 
 // What a pointer over a column is told.
-std::string TitleOf(const MemoryPoint& point, Phase phase) {
+std::string ColumnTitle(const MemoryPoint& point, Phase phase) {
   const uint64_t bytes = point.bytes[static_cast<size_t>(phase)];
   std::string what(PhaseName(phase));
   if (const std::string_view usually = UsuallyOf(phase); !usually.empty()) what += ": " + std::string(usually);
-  return Bytes(bytes) + " allocated in " + what + "\nof " + Bytes(SumOf(point)) + ", in " +
+  return BytesText(bytes) + " allocated in " + what + "\nof " + BytesText(BytesOfPoint(point)) + ", in " +
          std::string(PhaseName(point.phase));
 }
 
-class Layout {
+class MemoryLayout {
  public:
-  Layout(const MemoryTable& table, Size size, Picture* out)
+  MemoryLayout(const MemoryTable& table, Size size, Picture* out)
       : table_(table),
         out_(out),
-        memory_{WideLeft(size.width), kTop, size.width - WideLeft(size.width) - kRight, kMemory} {
-    out_->plot = {memory_.x, kTop, memory_.width, kMemory + kGap + kPhases};
-    for (const MemoryPoint& point : table.points) most_ = std::max(most_, SumOf(point));
+        memory_{WideLeft(size.width), kMemoryTop, size.width - WideLeft(size.width) - kMemoryRight, kMemoryHeight} {
+    out_->plot = {memory_.x, kMemoryTop, memory_.width, kMemoryHeight + kMemoryGap + kMemoryPhases};
+    for (const MemoryPoint& point : table.points) most_ = std::max(most_, BytesOfPoint(point));
   }
 
   void Draw() {
     AddFrame(memory_, out_);
-    const std::string most = Bytes(most_);
+    const std::string most = BytesText(most_);
     out_->texts.push_back(MakeText("mu", "memory", {memory_.x - 8, memory_.y + 11}, Anchor::kEnd, kSmallText));
     out_->texts.push_back(MakeText("ax", most, {memory_.x - 8, memory_.y + 24}, Anchor::kEnd, kSmallText));
     out_->texts.push_back(MakeText("ax", "0", {memory_.x - 8, memory_.bottom()}, Anchor::kEnd, kSmallText));
     for (size_t i = 0; i < table_.points.size(); ++i) AddColumn(i);
-    AddPhases({memory_.x, memory_.bottom() + kGap, memory_.width, kPhases});
+    AddPhases({memory_.x, memory_.bottom() + kMemoryGap, memory_.width, kMemoryPhases});
     std::vector<Phase> phases;
-    for (const Phase phase : kOrder) {
+    for (const Phase phase : kMemoryOrder) {
       const auto lies = [phase](const MemoryPoint& point) { return point.bytes[static_cast<size_t>(phase)] > 0; };
       if (std::ranges::any_of(table_.points, lies)) phases.push_back(phase);
     }
-    AddPhaseLegend(phases, {memory_.x, memory_.bottom() + kGap + kPhases + 22}, out_);
+    AddPhaseLegend(phases, {memory_.x, memory_.bottom() + kMemoryGap + kMemoryPhases + 22}, out_);
   }
 
  private:
@@ -71,14 +71,14 @@ class Layout {
   void AddColumn(size_t index) {
     const MemoryPoint& point = table_.points[index];
     double y = memory_.bottom();
-    for (const Phase phase : kOrder) {
+    for (const Phase phase : kMemoryOrder) {
       const auto bytes = static_cast<double>(point.bytes[static_cast<size_t>(phase)]);
       if (!(bytes > 0) || most_ == 0) continue;
       const double height = memory_.height * bytes / static_cast<double>(most_);
       y -= height;
       // Columns overlap a little, so that no ground shines through between them.
       const double right = std::min(X(index + 1) + 0.4, memory_.right());
-      AddPhaseBlock({X(index), y, right - X(index), height}, phase, TitleOf(point, phase), out_);
+      AddPhaseBlock({X(index), y, right - X(index), height}, phase, ColumnTitle(point, phase), out_);
     }
   }
 
@@ -101,7 +101,9 @@ class Layout {
 
 }  // namespace
 
-Size MemorySize(double width) { return {width, kTop + kMemory + kGap + kPhases + kBelow}; }
+Size MemorySize(double width) {
+  return {width, kMemoryTop + kMemoryHeight + kMemoryGap + kMemoryPhases + kMemoryBelow};
+}
 
 Picture LayOutMemory(const MemoryTable& table, Size size) {
   Picture out{.kind = "memory", .size = size};
@@ -110,7 +112,7 @@ Picture LayOutMemory(const MemoryTable& table, Size size) {
                     ", from its first allocation to its last return; colours are the phases that allocated what lies "
                     "there";
   AddWideTitle(&out);
-  Layout(table, size, &out).Draw();
+  MemoryLayout(table, size, &out).Draw();
   return out;
 }
 
