@@ -9,8 +9,9 @@ namespace {
 
 // Executed FLOP of one work may differ by this share without meaning other work: a persistent kernel's last wave.
 constexpr double kSameWork = 1e-3;
-// After how many misses a work is gone, how often it may come back, and how many spoiled ranges it may have.
-constexpr uint32_t kGone = 3, kComesBack = 4, kGivenUp = 8;
+// After how many misses a work is gone, how often it may come back, and how many spoiled ranges it may have before it
+// rests; and for how many turns at most, as a power of two.
+constexpr uint32_t kGone = 3, kComesBack = 4, kSpoiledInARow = 8, kLongestRest = 10;
 
 }  // namespace
 
@@ -18,6 +19,7 @@ void WantedCounts::AddKey(uint32_t key, uint64_t work) {
   if (const auto known = work_of_.find(key); known != work_of_.end()) {
     Work& work = works_[known->second];
     if (std::exchange(work.missed, 0) >= kGone) ++work.gone;
+    if (work.rests > 0) --work.rests;
     return;
   }
   const auto [at, added] = index_.try_emplace(work, works_.size());
@@ -35,7 +37,7 @@ void WantedCounts::AddCount(uint32_t key, size_t group, double sum) {
   const auto at = work_of_.find(key);
   if (at == work_of_.end() || group >= varies_.size()) return;
   const size_t place = at->second;
-  works_[place].missed = works_[place].gone = 0;
+  works_[place].missed = works_[place].gone = works_[place].spoiled = 0;
   Count& count = works_[place].counts[group];
   if (count.samples++ == 0) count.first = sum;
   const bool same = std::fabs(sum - count.first) <= kSameWork * std::fabs(count.first);
@@ -62,11 +64,13 @@ void WantedCounts::Missed(uint32_t key) noexcept {
 
 void WantedCounts::Spoiled(uint32_t key) noexcept {
   const auto at = work_of_.find(key);
-  if (at != work_of_.end()) ++works_[at->second].spoiled;
+  if (at == work_of_.end()) return;
+  Work& work = works_[at->second];
+  if (++work.spoiled % kSpoiledInARow == 0) work.rests = 1U << std::min(work.spoiled / kSpoiledInARow, kLongestRest);
 }
 
 uint32_t WantedCounts::Lacks(const Work& work, size_t group) const {
-  if (work.missed >= kGone || work.gone > kComesBack || work.spoiled >= kGivenUp) return 0;
+  if (work.missed >= kGone || work.gone > kComesBack || work.rests > 0) return 0;
   const Count& count = work.counts[group];
   // What varies is no other key's.
   const auto keys = static_cast<uint32_t>(work.keys.size());

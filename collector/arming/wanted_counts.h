@@ -40,7 +40,8 @@ class WantedCounts {
   // Tells that no launch of `key` came although one was wanted. After a few times it is taken to be gone, until it is
   // added again; what was so again and again is launched where it cannot be counted.
   void Missed(uint32_t key) noexcept;
-  // Tells that a range of `key` counted more than its launch. Where that is so of most of them the key is given up.
+  // Tells that a range of `key` counted more than its launch. After some in a row the key rests: until it was added
+  // again twice, and after more of them four times, and so on.
   void Spoiled(uint32_t key) noexcept;
   // From now on a second sample is wanted of what has one.
   void BeginCheck() noexcept { checks_ = true; }
@@ -69,7 +70,8 @@ class WantedCounts {
     std::vector<Count> counts;  // by group
     uint32_t missed = 0;        // in a row
     uint32_t gone = 0;          // how often it was taken to be, in a row
-    uint32_t spoiled = 0;
+    uint32_t spoiled = 0;       // in a row
+    uint32_t rests = 0;         // for so many times that it is added again
   };
 
   uint32_t Lacks(const Work& work, size_t group) const;

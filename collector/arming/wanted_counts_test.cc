@@ -104,6 +104,25 @@ TEST(WantedCounts, WhatIsLaunchedWhereItCannotBeCountedIsGivenUp) {
   EXPECT_EQ(asked, 5);
 }
 
+// Two threads that launch at once spoil each other's ranges, now and then or always.
+TEST(WantedCounts, WhatIsSpoiledInARowRestsLongerEachTime) {
+  WantedCounts wanted({false});
+  wanted.AddKey(1, 9);
+  std::vector<int> turns;  // until it was wanted again
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      ASSERT_THAT(wanted.Wanted(0), ElementsAre(1));
+      wanted.Spoiled(1);
+    }
+    for (turns.push_back(0); turns.back() < 100 && wanted.Complete(); ++turns.back()) wanted.AddKey(1, 9);
+  }
+  EXPECT_THAT(turns, ElementsAre(2, 4, 8));
+  wanted.AddCount(1, 0, 5);
+  wanted.BeginCheck();
+  for (int i = 0; i < 7; ++i) wanted.Spoiled(1);
+  EXPECT_THAT(wanted.Wanted(0), ElementsAre(1)) << "what was counted since is forgotten";
+}
+
 TEST(WantedCounts, WhatVariesIsSampledOfEveryTwin) {
   WantedCounts wanted({false, true});
   for (const uint32_t key : {1u, 2u, 3u}) wanted.AddKey(key, 7);
