@@ -196,6 +196,9 @@ std::string NewestRunHere(std::string_view verb) {
     return {};
   }
   if (path != here + "/") Complain(path);  // which run it is; without one there is another line
+  if (const std::string started = StartedWithoutTrace(here); !started.empty()) {
+    Complain("the run that began last, " + started + ", has left no trace; this is a run before it");
+  }
   return path;
 }
 

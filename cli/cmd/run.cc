@@ -28,6 +28,7 @@
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/trace/files.h"
+#include "cli/trace/run_files.h"
 #include "cli/view/report_view.h"
 
 namespace rfinject::cli {
@@ -290,7 +291,8 @@ int RunProgram(const ParsedOptions& parsed) {
   if (const std::string note = TakenOutputNote(pattern); !note.empty() && !quiet) Complain(note);
   const std::string prepared = folder;
   if (own_folder) {
-    const std::string run = RunFolderName(folder, parsed.words, absl::Now(), ::getpid()) + "/";
+    const std::string name = RunFolderName(folder, parsed.words, absl::Now(), ::getpid()), run = name + "/";
+    NoteStarted(folder, name);
     folder += run;
     pattern = AbsolutePattern(std::string(kRunsFolder) + "/" + run);
     variables.settings.emplace_back("RFINJECT_OUTPUT", pattern);

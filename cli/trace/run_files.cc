@@ -1,6 +1,7 @@
 #include "cli/trace/run_files.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +15,19 @@
 
 namespace rfinject::cli {
 namespace {
+
+// The name that a link in `folder` has; empty where it is none of the folder.
+std::filesystem::path NameInLink(const std::string& folder, std::string_view link) {
+  std::error_code error;
+  std::filesystem::path name = std::filesystem::read_symlink(std::filesystem::path(folder) / link, error);
+  if (error || name.has_parent_path() || name == "." || name == "..") return {};
+  return name;
+}
+
+std::filesystem::file_type FileTypeOf(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::symlink_status(path, error).type();
+}
 
 // Returns false where the trace does not tell.
 bool ReadOrigin(const std::string& path, const Profile& profile, RunFiles* run) {
@@ -99,13 +113,26 @@ std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, TraceBeg
 }
 
 std::string LatestRun(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path target = fs::read_symlink(fs::path(folder) / kLatestLink, error);
-  if (error || target.empty() || target.has_parent_path() || target == "." || target == "..") return {};
-  const fs::path run = fs::path(folder) / target;
-  if (fs::symlink_status(run, error).type() != fs::file_type::directory) return {};
+  const std::filesystem::path name = NameInLink(folder, kLatestLink);
+  const std::filesystem::path run = std::filesystem::path(folder) / name;
+  if (name.empty() || FileTypeOf(run) != std::filesystem::file_type::directory) return {};
   return run.string() + "/";
+}
+
+void NoteStarted(const std::string& folder, const std::string& name) {
+  if (LatestRun(folder).empty()) return;
+  const std::filesystem::path link = std::filesystem::path(folder) / kStartedLink;
+  const std::filesystem::path made = link.string() + "-" + std::to_string(::getpid());
+  std::error_code error;
+  std::filesystem::create_symlink(name, made, error);
+  if (!error) std::filesystem::rename(made, link, error);
+  if (error) std::filesystem::remove(made, error);
+}
+
+std::string StartedWithoutTrace(const std::string& folder) {
+  const std::filesystem::path name = NameInLink(folder, kStartedLink);
+  const bool left_none = FileTypeOf(std::filesystem::path(folder) / name) == std::filesystem::file_type::not_found;
+  return !name.empty() && left_none ? name.string() : std::string();
 }
 
 }  // namespace rfinject::cli

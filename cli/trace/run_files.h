@@ -50,11 +50,17 @@ std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, TraceBeg
 
 // Where `rfinject` puts runs when it is not told, below the working folder.
 inline constexpr std::string_view kRunsFolder = "rfinject-out";
-inline constexpr std::string_view kLatestLink = "latest";
+inline constexpr std::string_view kLatestLink = "latest", kStartedLink = ".started";
 
 // The folder that the link `latest` in `folder` names; empty where there is none, or where it leads out of the
 // folder.
 std::string LatestRun(const std::string& folder);
+
+// Notes in `folder` that a run begins there whose folder will be `name`, by a link of that text that nobody follows;
+// not before the folder has a run that could be taken for it. What cannot be written is left.
+void NoteStarted(const std::string& folder, const std::string& name);
+// The name that was noted last, where no folder has it: that run has left no trace, or none yet. Else empty.
+std::string StartedWithoutTrace(const std::string& folder);
 
 }  // namespace rfinject::cli
 

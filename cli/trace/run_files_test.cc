@@ -104,6 +104,23 @@ TEST_F(RunFilesTest, TheLatestRunIsOneOfTheFolder) {
   }
 }
 
+TEST_F(RunFilesTest, ARunThatLeftNoTraceIsKnownWhereAnotherOneDid) {
+  NoteStarted(root_, "zero");
+  EXPECT_TRUE(fs::is_empty(root_)) << "there is no run that could be taken for it";
+  fs::create_directory(root_ + "/one");
+  fs::create_directory_symlink("one", root_ + "/latest");
+  NoteStarted(root_, "two");
+  EXPECT_EQ(StartedWithoutTrace(root_), "two");
+  NoteStarted(root_, "three");
+  EXPECT_EQ(StartedWithoutTrace(root_), "three");
+  fs::create_directory(root_ + "/three");
+  EXPECT_EQ(StartedWithoutTrace(root_), "");
+  NoteStarted(root_, "../four");
+  EXPECT_EQ(StartedWithoutTrace(root_), "");
+  // Nothing else is left beside the links.
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator()), 4);
+}
+
 // The owner of a file may set its time to anything.
 TEST_F(RunFilesTest, ATimeBeyondNanosecondsIsLate) {
   Process("future.rfx", "", 0);

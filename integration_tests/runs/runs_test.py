@@ -128,7 +128,17 @@ class Runs(programs.TestCase):
         latest = os.readlink(self.folder / "rfinject-out/latest")
         self.cli("true")
         self.assertEqual(os.readlink(self.folder / "rfinject-out/latest"), latest)
-        self.assertEqual(len(list((self.folder / "rfinject-out").iterdir())), 2)
+        names = sorted(path.name for path in (self.folder / "rfinject-out").iterdir())
+        self.assertEqual(names, sorted([".started", "latest", latest]))
+
+    def test_a_report_of_the_run_before_says_so(self):
+        said = r"the run that began last, \d{8}-\d{6}-train-\d+, has left no trace; this is a run before it"
+        self.run_program(INFER)
+        self.assertNotRegex(self.cli("report").stderr, said)
+        self.cli(programs.PYTHON, self.write("train.py", "raise SystemExit('no data')"), expect=1)
+        self.assertRegex(self.cli("report").stderr, said)
+        self.run_program(INFER)
+        self.assertNotRegex(self.cli("report").stderr, said)
 
     def test_report_at_the_end_is_of_this_run(self):
         self.run_program(INFER)
