@@ -4,7 +4,7 @@
 // operands, as it does for an estimate, and launch callbacks note what the operator launches; so a launch key gets
 // the name, shapes, FLOP and bytes of the calls that it is part of. All other steps run without any of this.
 //
-// A step whose operators are all heard takes the host a third longer. So a sweep goes over some twenty steps and
+// A step whose operators are all heard takes the host a third longer. So a sweep goes over some 25 steps and
 // hears a slice of each: the second one goes on, by the count of the step's launches, where the first one stopped. A
 // program whose steps differ is heard in part. A short run (`rfinject --steps`) is made for measuring: its sweeps are
 // whole steps.
@@ -154,6 +154,7 @@ class OperatorCalls {
 
   Mutex lock_;
   std::unordered_map<uint64_t, Work> works_ RFINJECT_GUARDED_BY(lock_);  // by hash
+  std::vector<Work*> heard_ RFINJECT_GUARDED_BY(lock_);                  // of works_, since they were told
   std::vector<bool> known_ RFINJECT_GUARDED_BY(lock_);                   // the keys that are in some work
   std::vector<Sequence> sequences_ RFINJECT_GUARDED_BY(lock_);           // by key
   std::atomic<uint32_t> known_count_{0};
