@@ -1,10 +1,10 @@
 """One training process of bench/launch_cost: launches empty kernels inside a layer's forward, in steps.
 
-    launch_cost_worker.py LIBRARY      (bench/launch_loop.cc)
+    launch_cost_worker.py LIBRARY [subscribe]      (bench/launch_loop.cc)
 
 Reads lines "eager THREADS COUNT" and "graph NODES COUNT" from stdin. Each is a step: the launches, then a backward and an
-optimizer's step of one small layer. It answers with the processor time that a launch took on its thread, ns. It knows
-nothing about rfinject.
+optimizer's step of one small layer. It answers with the processor time that a launch took on its thread, ns. With
+`subscribe` CUPTI calls an empty function at each launch. It knows nothing about rfinject.
 """
 import ctypes
 import sys
@@ -35,6 +35,9 @@ def main():
     error = library.launch_loop_open()
     if error:
         sys.exit(f"the driver cannot load an empty kernel: error {error}")
+    error = library.launch_loop_subscribe() if sys.argv[2:] == ["subscribe"] else 0
+    if error:
+        sys.exit(f"CUPTI cannot be subscribed to: error {error}")
     for line in sys.stdin:
         kind, size, count = line.split()
         optimizer.zero_grad()

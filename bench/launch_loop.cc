@@ -1,8 +1,9 @@
 // Launches empty kernels through the driver API, as fast as a host can, for bench/launch_cost: a library that a
 // Python program calls inside a module's forward, so that launches have a layer, on the context that torch has made.
 //
-// It sees the driver that the process has loaded, real or not, and is linked with none.
+// It sees the driver and the CUPTI that the process has loaded, real or not, and is linked with none.
 #include <cuda.h>
+#include <cupti.h>
 #include <dlfcn.h>
 #include <time.h>
 
@@ -24,6 +25,16 @@ template <typename Function>
 Function Find(const char* name) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   return driver != nullptr ? reinterpret_cast<Function>(dlsym(driver, name)) : nullptr;
+}
+
+// What PyTorch is linked with.
+template <typename Function>
+Function FindCupti(const char* name) {
+  for (const char* library : {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11"}) {
+    void* const cupti = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    if (cupti != nullptr) return reinterpret_cast<Function>(dlsym(cupti, name));
+  }
+  return nullptr;
 }
 #define RFINJECT_CALL(name) Find<decltype(&::name)>(#name)
 
@@ -82,6 +93,22 @@ extern "C" __attribute__((visibility("default"))) int launch_loop_open() {
     return result;
   }
   return RFINJECT_CALL(cuModuleGetFunction)(&g_empty, module, "rfinject_empty");
+}
+
+// Has CUPTI call an empty function at each launch, as whoever wants to hear of launches must. Returns 0 or CUPTI's
+// error.
+extern "C" __attribute__((visibility("default"))) int launch_loop_subscribe() {
+  const auto subscribe = FindCupti<decltype(&cuptiSubscribe)>("cuptiSubscribe");
+  const auto enable = FindCupti<decltype(&cuptiEnableCallback)>("cuptiEnableCallback");
+  if (subscribe == nullptr || enable == nullptr) return CUPTI_ERROR_NOT_INITIALIZED;
+  static CUpti_SubscriberHandle subscriber = nullptr;
+  const auto nothing = [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {};
+  int result = subscribe(&subscriber, nothing, nullptr);
+  for (const CUpti_CallbackId call :
+       {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch}) {
+    if (result == CUPTI_SUCCESS) result = enable(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, call);
+  }
+  return result;
 }
 
 // Processor time (ns) that a launch takes on its thread, of `count` on each of `threads` threads, whose streams are

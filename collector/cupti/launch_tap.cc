@@ -12,6 +12,7 @@
 #include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_waits.h"
 #include "collector/cupti/lock_waits.h"
+#include "collector/cupti/tick_clock.h"
 #include "collector/step_end.h"
 #include "collector/step_waits.h"
 
@@ -322,6 +323,7 @@ bool LaunchTap::Subscribe() {
     ReportCondition(recorder_, ConditionId::kCuptiBroken, "no callback functions in " + api_.path);
     return false;
   }
+  TickClock::Compare();  // before the first callback
   char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1] = {};
   CUptiResult result;
   if (api_.has(kSubscribeV2)) {
@@ -350,6 +352,7 @@ bool LaunchTap::Subscribe() {
 }
 
 void LaunchTap::Begin(CUcontext context, uint32_t device) {
+  TickClock::Compare();  // some steps after Subscribe
   device_ = device;
   memory_.emplace(api_, context);
   recording_.store(true, std::memory_order_release);

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "collector/cupti/tick_clock.h"
 #include "collector/step_waits.h"
-#include "collector/sync.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -16,12 +16,14 @@ constexpr uint32_t kFreeLaunches = 256;
 constexpr double kFollows = 1.0 / 64, kFollowsDown = 1.0 / 1024;
 // A call this much longer than usual, as a rule the first of a kernel, is not one to learn from, though many are.
 constexpr double kMuchLonger = 2;
+// No call that returns takes longer; the clock has jumped.
+constexpr double kLongestNs = 1e11;
 
 constinit std::atomic<uint32_t> g_emptied{0};  // how often the queue was empty
 constinit std::atomic<bool> g_short{false};    // the GPU keeps up
 
 struct Launching {
-  int64_t began_ns = 0;  // 0: in no launch
+  int64_t began = 0;  // TickClock; 0: in no launch
   CallKind kind{};
   bool of_backward = false;
   uint32_t emptied = 0;            // g_emptied, when the thread last saw it
@@ -32,39 +34,43 @@ struct Launching {
 
 }  // namespace
 
-int64_t UsualCall::Add(int64_t ns, bool free) noexcept {
-  const auto took = static_cast<double>(ns);
+double UsualCall::Add(int64_t ticks, bool free) noexcept {
+  const auto took = static_cast<double>(ticks);
   // The first may load a library.
-  if (usual_ns_ == 0 || kMuchLonger * took < usual_ns_) usual_ns_ = took;
-  const double more = took - usual_ns_;
-  if (took < kMuchLonger * usual_ns_) {
-    if (free || more < 0) usual_ns_ += more * (free ? kFollows : kFollowsDown);
+  if (usual_ == 0 || kMuchLonger * took < usual_) usual_ = took;
+  const double more = took - usual_;
+  if (took < kMuchLonger * usual_) {
+    if (free || more < 0) usual_ += more * (free ? kFollows : kFollowsDown);
   } else if (free) {
-    usual_ns_ += usual_ns_ * kFollows;
+    usual_ += usual_ * kFollows;
   }
-  return static_cast<int64_t>(more);
+  return more;
 }
 
 void BeginLaunchWait(CallKind kind, bool of_backward) noexcept {
   Launching& launching = t_launching;
   launching.kind = kind;
   launching.of_backward = of_backward;
-  launching.began_ns = MonotonicNs();
+  launching.began = TickClock::Now();
 }
 
 void EndLaunchWait(bool done) noexcept {
   Launching& launching = t_launching;
-  const int64_t began_ns = std::exchange(launching.began_ns, 0);
-  if (began_ns == 0 || !done) return;
-  const int64_t ns = MonotonicNs() - began_ns;
+  const int64_t began = std::exchange(launching.began, 0);
+  if (began == 0 || !done) return;
+  const int64_t ticks = TickClock::Now() - began;
+  const double tick_ns = TickClock::TickNs();
+  if (ticks < 0 || static_cast<double>(ticks) * tick_ns > kLongestNs) return;
   const uint32_t emptied = g_emptied.load(std::memory_order_relaxed);
   if (std::exchange(launching.emptied, emptied) != emptied) launching.launches = 0;
   const bool free = g_short.load(std::memory_order_relaxed) || launching.launches++ < kFreeLaunches;
-  AddLaunchWait(launching.usual[static_cast<size_t>(launching.kind)].Add(ns, free), launching.of_backward);
+  const double more = launching.usual[static_cast<size_t>(launching.kind)].Add(ticks, free);
+  AddLaunchWait(static_cast<int64_t>(more * tick_ns), launching.of_backward);
 }
 
 void NoteEmptyQueue() noexcept { g_emptied.fetch_add(1, std::memory_order_relaxed); }
 void NoteLaunchesBehind(size_t launches) noexcept {
+  TickClock::Compare();
   g_short.store(launches < kFreeLaunches, std::memory_order_relaxed);
 }
 

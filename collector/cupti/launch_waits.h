@@ -5,7 +5,7 @@
 // as the wait. A usual one is learned from launches that nothing can have kept: those behind a wait for the GPU, and
 // those of programs that the GPU keeps up with.
 //
-// Threads that launch come in here, in the callback of each launch; it costs two reads of the clock.
+// Threads that launch come in here, in the callback of each launch; it costs two reads of a cheap clock.
 #ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_WAITS_H_
 #define RFINJECT_COLLECTOR_CUPTI_LAUNCH_WAITS_H_
 
@@ -19,11 +19,12 @@ namespace rfinject::cupti {
 // How long calls of one kind take on one thread.
 class UsualCall {
  public:
-  // A call took `ns`; `free`: nothing can have kept it. Returns by how much that is more than a usual one, in ns.
-  int64_t Add(int64_t ns, bool free) noexcept;
+  // A call took so many ticks of a clock; `free`: nothing can have kept it. Returns by how many more than a usual
+  // one.
+  double Add(int64_t ticks, bool free) noexcept;
 
  private:
-  double usual_ns_ = 0;  // 0: there was none yet
+  double usual_ = 0;  // 0: there was none yet
 };
 
 // --- For the thread that launches: its call begins (`of_backward`: in a backward pass), and ends; `done`: it

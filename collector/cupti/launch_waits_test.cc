@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <random>
 
+#include "collector/cupti/tick_clock.h"
 #include "collector/step_waits.h"
 #include "collector/sync.h"
 
@@ -30,7 +31,7 @@ double WaitsOf(UsualCall* usual, Calls* calls, int64_t blocked_ns, bool free, do
   double sum = 0;
   for (int i = 0; i < 1000; ++i) {
     const int64_t ns = calls->Next() + blocked_ns;
-    sum += static_cast<double>(usual->Add(ns, free));
+    sum += usual->Add(ns, free);
     if (took_ns != nullptr) *took_ns += static_cast<double>(ns);
   }
   return sum;
@@ -88,7 +89,22 @@ void LaunchFor(int64_t ns, bool of_backward = false, bool done = true) {
   EndLaunchWait(done);
 }
 
+TEST(TickClock, TicksAreTheSystemsTime) {
+  TickClock::Compare();
+  Pass(20'000'000);
+  TickClock::Compare();
+  const int64_t before = MonotonicNs(), begin = TickClock::Now(), after = MonotonicNs();
+  Pass(50'000'000);
+  const int64_t least = MonotonicNs() - after, end = TickClock::Now(), most = MonotonicNs() - before;
+  const auto took = static_cast<double>(end - begin) * TickClock::TickNs();
+  EXPECT_GT(took, 0.999 * static_cast<double>(least));
+  EXPECT_LT(took, 1.001 * static_cast<double>(most));
+}
+
 TEST(LaunchWaits, AreWaitsOfTheStepAlsoOfItsBackward) {
+  TickClock::Compare();
+  Pass(5'000'000);
+  TickClock::Compare();
   for (int i = 0; i < 2000; ++i) LaunchFor(2'000);
   (void)TakeWaits();
   for (const bool of_backward : {false, true}) {
