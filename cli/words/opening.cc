@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "cli/report/facts/mfu.h"
 #include "cli/report/rows/picture_data.h"
 #include "cli/text/units.h"
 
@@ -186,6 +187,7 @@ std::string LimitText(const Report& report) {
   }
   line += all_known ? Percent(derived.attainable_share) + " of attainable"
                     : Percent(headline.attainable_share) + " of attainable there, and the rest is not known";
+  if (const std::string mfu = MfuText(report); !mfu.empty()) line += "; " + mfu;
   if (const std::string waits = WaitShareText(report); !waits.empty()) {
     line += "; " + waits;
   } else if (headline.idle_share >= kWorthASentence) {

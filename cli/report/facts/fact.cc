@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/report/facts/mfu.h"
 #include "cli/report/facts/run.h"
 #include "cli/report/report.h"
 
@@ -46,6 +47,7 @@ std::span<const RunFact> AllRunFacts() {
     table->Add(AttributionFacts(), &Report::attribution);
     table->Add(SamplingFacts(), &Report::sampling);
     table->Add(WorkFacts());
+    table->Add(MfuFacts());
     for (const FactInfo& fact : AllFacts()) {
       const std::string_view unit = fact.name.ends_with("_ns") ? "ns" : fact.name.ends_with("_bytes") ? "B" : "";
       table->Add(UnitColumn(fact.name, unit, fact.meaning), fact.lacking,

@@ -1,0 +1,55 @@
+#include "cli/report/facts/mfu.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cli/report/report.h"
+#include "cli/text/units.h"
+
+namespace rfinject::cli {
+
+Mfu MfuOf(const Report& report) {
+  const Sums& total = report.total.sums;
+  const FlopByPrecision executed = total.flop();
+  const auto most = std::ranges::max_element(executed);
+  Mfu mfu;
+  mfu.precision = static_cast<Precision>(most - executed.begin());
+  mfu.peak_flop_per_s = report.machine.peak[static_cast<size_t>(mfu.precision)];
+  const double gpu_ns = total.time_ns() / report.steps.divisor();
+  mfu.ns = report.run.source == SourceKind::kEstimated ? gpu_ns : std::max(gpu_ns, report.clock.wall_ns);
+  if (*most <= 0 || mfu.peak_flop_per_s <= 0 || mfu.ns <= 0) return mfu;
+  for (const Row& row : report.phases) {
+    if (row.phase != Phase::kForward && row.phase != Phase::kBackward && row.phase != Phase::kEval) continue;
+    mfu.flop += row.sums.model_flop() / report.steps.divisor();
+  }
+  return mfu;
+}
+
+std::string MfuText(const Report& report) {
+  const Mfu mfu = MfuOf(report);
+  if (mfu.flop <= 0) return {};
+  return "MFU " + Percent(mfu.share()) + " of " + WithPrefix(mfu.peak_flop_per_s, "FLOP/s") + " (" +
+         std::string(kPrecisionTitles[static_cast<size_t>(mfu.precision)]) + ")";
+}
+
+std::span<const FactOf<Report>> MfuFacts() {
+  static constexpr auto kFacts = std::to_array<FactOf<Report>>({
+      {ShareColumn(
+           "mfu",
+           "Model FLOP utilization: model FLOP of forward and backward, over what the peak of the precision in "
+           "which most FLOP are executed does in a step's time.",
+           "MFU"),
+       [](const Report& report) {
+         const Mfu mfu = MfuOf(report);
+         return mfu.flop > 0 ? Cell{mfu.share()} : Cell{};
+       }},
+      {UnitColumn("mfu_peak_flop_per_s", "FLOP/s", "The peak that `mfu` is a share of.", "MFU's peak"),
+       [](const Report& report) {
+         const Mfu mfu = MfuOf(report);
+         return mfu.flop > 0 ? Cell{mfu.peak_flop_per_s} : Cell{};
+       }},
+  });
+  return kFacts;
+}
+
+}  // namespace rfinject::cli

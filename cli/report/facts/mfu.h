@@ -1,0 +1,33 @@
+// File: mfu.h
+//
+// Model FLOP utilization: the FLOP that the model's mathematics asks for, over what the GPU could do in the time of a
+// step (Chowdhery et al., "PaLM", 2022, appendix B). Forward and backward count; what is computed again does not, nor
+// does the optimizer. Of causal attention all scores count, those too that its mask hides.
+#ifndef RFINJECT_CLI_REPORT_FACTS_MFU_H_
+#define RFINJECT_CLI_REPORT_FACTS_MFU_H_
+
+#include <span>
+#include <string>
+
+#include "cli/report/facts/fact.h"
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::cli {
+
+struct Mfu {
+  double flop = 0;             // the model's, a step
+  double ns = 0;               // of a step: by the clock where that is the GPU's, else the time of its kernels
+  Precision precision{};       // in which most FLOP were executed
+  double peak_flop_per_s = 0;  // of that precision
+  double share() const { return flop / (ns * 1e-9 * peak_flop_per_s); }
+};
+
+// `share()` may be asked where `flop` is not 0; it is 0 where one of the others is not known.
+Mfu MfuOf(const Report& report);
+// "MFU 43 % of 312 TFLOP/s (BF16 tensor)"; empty where it is not known.
+std::string MfuText(const Report& report);
+std::span<const FactOf<Report>> MfuFacts();
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_FACTS_MFU_H_
