@@ -132,11 +132,12 @@ void Uncertainty::AddDependent(const Uncertainty& other) {
     satterthwaite = other.satterthwaite;
     return;
   }
-  // As many degrees of freedom as the part that has fewer.
-  const double share =
-      std::max(satterthwaite / (variance * variance), other.satterthwaite / (other.variance * other.variance));
-  variance = std::pow(std::sqrt(variance) + std::sqrt(other.variance), 2);
-  satterthwaite = share * variance * variance;
+  // The deviations' own errors may add up as well; so each part's degrees of freedom count by its deviation.
+  const double deviation = std::sqrt(variance), other_deviation = std::sqrt(other.variance);
+  const double error = std::sqrt(satterthwaite) / deviation + std::sqrt(other.satterthwaite) / other_deviation;
+  const double both = deviation + other_deviation;
+  variance = both * both;
+  satterthwaite = both * error * both * error;
 }
 
 Uncertainty Uncertainty::Times(double scale) const {

@@ -127,7 +127,9 @@ TEST(Uncertainty, OfDependentPartsIsTheSumOfTheirDeviations) {
   Uncertainty both{.variance = 4, .satterthwaite = 4.0 * 4 / 9};
   both.AddDependent({.variance = 9, .satterthwaite = 9.0 * 9 / 5});
   EXPECT_DOUBLE_EQ(both.variance, 25);
-  EXPECT_DOUBLE_EQ(DegreesOf(both), 5);
+  EXPECT_NEAR(DegreesOf(both), 25 / std::pow(2 / std::sqrt(9) + 3 / std::sqrt(5), 2), 1e-9);
+  both.AddDependent({.variance = 1e-12, .satterthwaite = 1e-24});
+  EXPECT_NEAR(DegreesOf(both), 6.2, 0.01) << "a part that is nearly nothing has no say";
 }
 
 }  // namespace
