@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "cli/profile/time_order.h"
 #include "cli/trace/frames.h"
 #include "cli/trace/read.h"
 #include "collector/arming/schedule.h"
@@ -32,6 +33,9 @@ struct Key {
   LaunchIdentity identity;
   double ns = 0, bytes = 0;  // of a launch
   uint64_t flop = 0;
+  // Of a recording: its launches so far, and their times in order.
+  uint64_t recorded = 0;
+  std::vector<cli::StepSum> order;
 };
 
 class Path {
@@ -282,7 +286,11 @@ class Simulation {
     for (const Sample& sample : samples) record.samples[record.sample_count++] = sample;
     uint32_t id = 0;
     table_.Add(record, &id);
-    if (recording_) return;
+    if (recording_) {
+      Key& recorded = keys_[key.identity.kernel - 1];
+      cli::AddInOrder(recorded.recorded++, samples.begin()->value, &recorded.order);
+      return;
+    }
     for (const Sample& sample : samples) sums_.Add(skipped_ + step, id, sample);
   }
 
@@ -391,6 +399,18 @@ class Simulation {
       exit(2);
     }
     result_.profile = std::move(contents.profile);
+    if (recording_) AddOrder();
+  }
+
+  // As an import does it.
+  void AddOrder() {
+    const std::string order(kMetricTimeOrder);
+    cli::Run& run = result_.profile.runs.begin()->second;
+    for (auto& [key, stats] : run.launches) {
+      const uint64_t id = strtoul(key.kernel.c_str() + strlen("kernel "), nullptr, 10);
+      stats.step_sums[order] = keys_[id - 1].order;
+    }
+    for (size_t i = 0; i < cli::kMostPieces; ++i) run.sampled_steps[order][i] = 1;
   }
 
   const SimulatedRun& options_;

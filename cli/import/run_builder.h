@@ -4,13 +4,17 @@
 // is said of both.
 //
 //   RunBuilder builder(path, "nsys");
-//   if (LaunchStats* stats = builder.AddLaunch(key)) stats->metrics[…].Add(ns);
+//   if (LaunchStats* stats = builder.AddLaunch(key)) AddTime(ns, stats);
 //   if (!builder.fits()) return builder.Fail(kTooManyKeys);
 //   builder.Warn("nothing says what a step is");
 //   return builder.Finish();
 #ifndef RFINJECT_CLI_IMPORT_RUN_BUILDER_H_
 #define RFINJECT_CLI_IMPORT_RUN_BUILDER_H_
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "cli/import/imported.h"
+#include "cli/profile/time_order.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 
@@ -65,7 +71,25 @@ class RunBuilder {
     return absl::InvalidArgumentError(absl::StrCat(file_, ": ", std::string(why)));
   }
 
+  // Adds the GPU's time of a key's next launch.
+  static void AddTime(uint64_t ns, LaunchStats* stats) {
+    Stat& time = stats->metrics[std::string(kMetricTime)];
+    AddInOrder(time.n, ns, &stats->step_sums[std::string(kMetricTimeOrder)]);
+    time.Add(ns);
+  }
+
   Imported Finish() {
+    size_t pieces = 0;
+    for (auto& [key, stats] : run.launches) {
+      const auto order = stats.step_sums.find(std::string(kMetricTimeOrder));
+      if (order != stats.step_sums.end()) pieces = std::max(pieces, order->second.size());
+    }
+    std::map<uint64_t, uint64_t> processes;
+    for (size_t i = 0; i < pieces; ++i) processes.emplace_hint(processes.end(), i, 1);
+    if (pieces > 0) {
+      run.sampled_steps[std::string(kMetricTimeOrder)] = std::move(processes);
+      DefineMetric(kMetricTimeOrder, "ns", &result.profile);
+    }
     result.profile.runs[run.key] = std::move(run);
     return std::move(result);
   }

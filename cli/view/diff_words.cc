@@ -101,6 +101,7 @@ std::string CorrectionText(const RunDiff& pair) {
       break;
   }
   if (pair.within_steps) text += " A layer's time is also compared with that of the other layers in the same steps.";
+  if (pair.in_order) text += " Both recordings have the same launches, which are compared in order.";
   return text + (pair.paired ? " Times are compared step by step: both runs sampled the same ones." : "");
 }
 

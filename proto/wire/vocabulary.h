@@ -56,6 +56,8 @@ inline constexpr std::string_view kMetricCompulsoryBytes = "rf.compulsory_bytes"
 // kernels has its work divided among them, and the parts of one call add up to a whole.
 inline constexpr std::string_view kMetricCallPart = "rf.call_part";
 inline constexpr uint64_t kWholeCall = uint64_t{1} << 20;
+// Of a recording: ns of GPU time by pieces of a key's launches, in their order (cli/profile/time_order.h).
+inline constexpr std::string_view kMetricTimeOrder = "rf.time_order";
 // Executed FLOP by precision and path, "rf.flop.<kPrecisionNames>".
 inline constexpr std::array<std::string_view, kPrecisionCount> kMetricFlop = {
     "rf.flop.fp64",    "rf.flop.fp32",   "rf.flop.fp16",    "rf.flop.tf32_tc", "rf.flop.fp16_tc",

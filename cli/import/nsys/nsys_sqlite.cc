@@ -185,7 +185,7 @@ class NsysImporter {
     int64_t bytes = -1;  // that a copy moves; negative: it is none, or the file does not say
     bool crosses_bus() const { return bytes >= 0 && (key.name == kToGpu || key.name == kToHost); }
   };
-  using Known = absl::flat_hash_map<RawKey, std::pair<LaunchStats*, Stat*>>;  // of builder_
+  using Known = absl::flat_hash_map<RawKey, LaunchStats*>;  // of builder_
 
   // What is read of one table.
   struct Reading {
@@ -203,7 +203,7 @@ class NsysImporter {
 
   // Adds a launch of its key; nothing where no further key fits.
   LaunchStats* Add(const Launch& launch, Reading* reading) {
-    auto& [stats, time] = reading->known[launch.key];
+    LaunchStats*& stats = reading->known[launch.key];
     if (stats == nullptr) {
       const RawKey& raw = launch.key;
       LaunchKey key;
@@ -223,10 +223,9 @@ class NsysImporter {
       key.layer = reading->ranges && ranges_.steps > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
       stats = builder_.StatsOf(key);
       if (stats == nullptr) return nullptr;
-      time = &stats->metrics[std::string(kMetricTime)];
     }
     ++stats->launches;
-    time->Add(launch.ns);
+    RunBuilder::AddTime(launch.ns, stats);
     total_ns_ += launch.ns;
     ++builder_.result.kernels;
     if (launch.crosses_bus()) {

@@ -113,7 +113,7 @@ class WindowCosts {
     const auto ns = static_cast<uint64_t>(activity.duration);
     LaunchStats* const stats = builder_.AddLaunch(key);
     if (stats == nullptr) return;
-    stats->metrics[std::string(kMetricTime)].Add(ns);
+    RunBuilder::AddTime(ns, stats);
     if (const uint32_t call = tree_.places[index].call;
         call != kNoSpan && activity.start < window_.calls[call].start) {
       ++times_.early;

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cli/model/statistics.h"
+#include "cli/report/compare/in_order.h"
 #include "cli/report/compare/within_steps.h"
 #include "cli/report/facts/run_name.h"
 #include "cli/report/fold.h"
@@ -259,8 +260,7 @@ void CompareWithinSteps(const Side& before_total, const Side& after_total,
   std::vector<RowInSteps> rows;
   for (DiffRow& row : diff->rows) {
     const Change& time = row[Compared::kTime];
-    if (time.verdict == Verdict::kSame || (!(time.standard > 0) && !std::isinf(time.half_width))) continue;
-    if (!(time.ratio > 0)) continue;
+    if (!(time.ratio > 0) || time.verdict == Verdict::kReal) continue;
     const auto found = sides.find({.model = row.model, .layer = row.layer, .phase = row.phase, .op = row.op});
     if (found == sides.end()) continue;
     const auto& [before, after] = found->second;
@@ -301,6 +301,11 @@ std::string RunTitle(const Run& run) {
   return title + ", " + std::string(SourceName(run.key.source));
 }
 
+// What stands for the model of a run's layers: the only one of either run is the same on both sides.
+const std::string& ModelOfLayers(const Run& run, const std::string& own, const std::string& model) {
+  return !model.empty() && run.key.models.size() == 1 && own == run.key.models.front() ? model : own;
+}
+
 void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine,
             const std::optional<ExpectedTimes>& expected, By by, const std::string& model, bool per_step,
             std::map<Key, Side>& sides, Side& total) {
@@ -311,9 +316,8 @@ void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, c
     KeyQuantities quantities = ReadSampled(reader, sampled, launch, stats);
     if (expected) ApplyExpected(launch, *expected, quantities);
     if (run.key.source != SourceKind::kMeasured || quantities.has_bytes) AddLeastTimes(machine, quantities.sums);
-    const std::string& own = launch.layer.model;
-    const bool root = !model.empty() && run.key.models.size() == 1 && own == run.key.models.front();
-    sides[KeyFor(by, launch, root ? model : own)].Add(quantities, stats, sampled, exact, unsaid_steps);
+    const Key key = KeyFor(by, launch, ModelOfLayers(run, launch.layer.model, model));
+    sides[key].Add(quantities, stats, sampled, exact, unsaid_steps);
     total.Add(quantities, stats, sampled, exact, unsaid_steps);
   }
   const double steps = static_cast<double>(StepCount(run.steps, StepBy::kIteration));
@@ -323,6 +327,36 @@ void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, c
   };
   for (auto& [key, side] : sides) finish(side);
   finish(total);
+}
+
+// Compares the launches of two recordings in order, where both have the same ones, and their rows among themselves.
+void CompareInOrder(const Run& before, const Run& after, By by, const std::string& model, RunDiff* diff) {
+  const std::string order(kMetricTimeOrder);
+  const double steps = static_cast<double>(StepCount(before.steps, StepBy::kIteration));
+  if (!before.sampled_steps.contains(order) || !after.sampled_steps.contains(order)) return;
+  if (diff->per_step && steps != static_cast<double>(StepCount(after.steps, StepBy::kIteration))) return;
+  std::map<LaunchKey, std::array<const LaunchStats*, 2>> keys;
+  for (const Run* run : {&before, &after}) {
+    for (const auto& [launch, stats] : run->launches) {
+      LaunchKey key = launch;
+      key.layer.model = ModelOfLayers(*run, launch.layer.model, model);
+      keys[std::move(key)][run == &after ? 1 : 0] = &stats;
+    }
+  }
+  std::map<Key, ChangesInOrder> changes;
+  const LaunchStats none;
+  for (const auto& [launch, stats] : keys) {
+    changes[KeyFor(by, launch, launch.layer.model)].Add(stats[0] != nullptr ? *stats[0] : none,
+                                                        stats[1] != nullptr ? *stats[1] : none);
+  }
+  std::vector<RowInOrder> rows;
+  for (DiffRow& row : diff->rows) {
+    const auto found = changes.find({.model = row.model, .layer = row.layer, .phase = row.phase, .op = row.op});
+    if (found == changes.end() || !(row[Compared::kTime].ratio > 0)) continue;
+    const Uncertainty change = found->second.change();
+    if (change.known) rows.push_back({&row, change.Times(diff->per_step ? 1 / steps : 1)});
+  }
+  diff->in_order = CompareInOrder(rows);
 }
 
 RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile& after_profile, const Run& after,
@@ -374,7 +408,11 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
     return std::fabs(a[Compared::kTime].difference()) > std::fabs(b[Compared::kTime].difference());
   });
   CompareAll(before_total, after_total, steps_known ? &before_sampled : nullptr, &after_sampled, know, diff.total);
-  if (steps_known) CompareWithinSteps(before_total, after_total, both, &diff);
+  if (steps_known) {
+    CompareWithinSteps(before_total, after_total, both, &diff);
+  } else {
+    CompareInOrder(before, after, by, model, &diff);
+  }
   Uncertainty unused;
   diff.paired = steps_known && PairedUncertainty(before_sampled, before_total, after_sampled, after_total, &unused);
   Correct(&diff);

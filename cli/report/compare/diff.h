@@ -78,6 +78,7 @@ struct RunDiff {
   bool expected = false;
   bool paired = false;        // times are compared step by step: both runs sampled the same ones
   bool within_steps = false;  // rows' times are compared with those of their steps, too
+  bool in_order = false;      // or, of two recordings with the same launches, launch by launch
   Correction correction = Correction::kFalseDiscovery;
   size_t comparisons = 0;  // that the correction is for: rows and the total, each quantity that has an interval
   std::vector<Caveat> caveats;

@@ -36,6 +36,7 @@ struct RowChange {
   double before = 0, after = 0;  // variances of a step
   double variance = 0, degrees = 0;
   double most_between = 0;
+  double FromLevel(double level) const { return std::fabs(change - level); }
 };
 
 // Two runs of one program differ by more than their steps say: memory lies elsewhere, and a layer of 150 us takes 149
@@ -73,28 +74,39 @@ void KnowVariances(size_t steps_before, size_t steps_after, std::span<RowChange>
   }
 }
 
+// Of few rows the median is one of those that changed.
+constexpr size_t kLeastRows = 8;
+
 // By how much all rows of the second run changed, as another clock does it.
 struct Level {
   double change = 0, variance = 0;
 };
 
-// The median of the rows' changes, weighted by time, so that a layer that changed does not move it.
-Level MedianLevel(std::span<const RowChange> rows) {
+// The median of the rows' changes, weighted by time, so that a layer that changed does not move it. `part`: of what
+// two runs of one program differ by (PartBetweenRuns).
+Level MedianLevel(std::span<const RowChange> rows, double part) {
+  double all = 0, weights = 0, passed = 0;
+  for (const RowChange& one : rows) all += one.time;
+  // A row that has half of the time would be the median alone, and all others have changed where it has.
+  const auto weight = [&](const RowChange& row) { return std::min(row.time, all / kLeastRows); };
   std::vector<const RowChange*> order;
-  double weights = 0, passed = 0;
-  for (const RowChange& one : rows) order.push_back(&one), weights += one.time;
+  for (const RowChange& one : rows) order.push_back(&one), weights += weight(one);
   std::ranges::stable_sort(order, std::less{}, [](const RowChange* one) { return one->change; });
   Level level;
   for (const RowChange* one : order) {
-    passed += one->time;
+    passed += weight(*one);
     level.change = one->change;
     if (2 * passed >= weights) break;
   }
-  // A median's variance is this many times the mean's, of normal distributions.
+  // The variance of a weighted median of normal values is a quarter of the squared weights over the squared density
+  // there, to which rows that scatter much add little.
+  double squares = 0, density = 0;
   for (const RowChange& one : rows) {
-    const double share = one.time / weights;
-    level.variance += std::numbers::pi / 2 * share * share * one.variance;
+    const double share = weight(one) / weights;
+    squares += share * share;
+    density += share / std::sqrt(one.variance + part * one.most_between);
   }
+  level.variance = std::numbers::pi / 2 * squares / (density * density);
   return level;
 }
 
@@ -110,8 +122,7 @@ double PartBetweenRuns(std::span<const RowChange> rows, const Level& level) {
   constexpr double kMedianOfNormal = 0.6745;
   const auto median_z = [&](double part) {
     std::vector<double> z;
-    for (const RowChange& row : rows)
-      z.push_back(std::fabs(row.change - level.change) / DeviationOf(row, level, part));
+    for (const RowChange& row : rows) z.push_back(row.FromLevel(level.change) / DeviationOf(row, level, part));
     const auto middle = z.begin() + static_cast<std::ptrdiff_t>(z.size() / 2);
     std::nth_element(z.begin(), middle, z.end());
     return *middle;
@@ -129,9 +140,8 @@ double PartBetweenRuns(std::span<const RowChange> rows, const Level& level) {
 // Where most rows have the level, it is what they have in common. Else most of them were changed, and what a clock
 // did beside that cannot be told: no row's change is then surer than the clocks of two runs are alike.
 bool MostHaveIt(std::span<const RowChange> rows, const Level& level, double part) {
-  const auto have = std::ranges::count_if(rows, [&](const RowChange& row) {
-    return std::fabs(row.change - level.change) < 2 * DeviationOf(row, level, part);
-  });
+  const auto have = std::ranges::count_if(
+      rows, [&](const RowChange& row) { return row.FromLevel(level.change) < 2 * DeviationOf(row, level, part); });
   return 2 * static_cast<size_t>(have) >= rows.size();
 }
 constexpr double kClocksDiffer = 0.05;
@@ -148,9 +158,10 @@ double Reach(double standard, double degrees, double weight) {
 
 void Judge(const RowChange& row, const Level& level, double part) {
   Change& time = row.row->changes[static_cast<size_t>(Compared::kTime)];
+  if (time.verdict == Verdict::kSame) return;
   const double mean = (time.before + time.after) / 2, between_runs = std::sqrt(part * row.most_between) * mean;
   const double deviation = DeviationOf(row, level, part), standard = deviation * mean;
-  const double p = StudentTail(std::fabs(row.change - level.change) / deviation, row.degrees);
+  const double p = StudentTail(row.FromLevel(level.change) / deviation, row.degrees);
   if (!(time.standard > 0)) {
     time.p = p;
   } else {
@@ -163,6 +174,27 @@ void Judge(const RowChange& row, const Level& level, double part) {
   }
   time.standard = standard;
   time.degrees = row.degrees;
+  // What all rows changed by is no part of what is tested, and is in the interval.
+  const double half_width = Student95(row.degrees) * standard + std::fabs(level.change) * mean;
+  time.half_width = std::min(time.half_width, half_width);
+}
+
+RowChange ChangeOf(DiffRow* row) {
+  const Change& time = (*row)[Compared::kTime];
+  return {.row = row,
+          .change = std::log(time.ratio),
+          .time = time.before + time.after,
+          .most_between = MostBetweenRuns(*row)};
+}
+
+void CompareWithOthers(std::span<const RowChange> changes) {
+  double part = PartBetweenRuns(changes, MedianLevel(changes, 0));
+  Level level = MedianLevel(changes, part);
+  if (!MostHaveIt(changes, level, part)) {
+    level = {.variance = kClocksDiffer * kClocksDiffer};
+    part = 1;
+  }
+  for (const RowChange& one : changes) Judge(one, level, part);
 }
 
 }  // namespace
@@ -173,25 +205,26 @@ bool CompareWithinSteps(std::span<const double> before_total, std::span<const do
   for (const RowInSteps& one : rows) {
     const auto before = VarianceInSteps(one.before, before_total), after = VarianceInSteps(one.after, after_total);
     if (!before || !after || !(*before + *after > 0)) continue;
-    const Change& time = (*one.row)[Compared::kTime];
-    changes.push_back({.row = one.row,
-                       .change = std::log(time.ratio),
-                       .time = time.before + time.after,
-                       .before = *before,
-                       .after = *after,
-                       .most_between = MostBetweenRuns(*one.row)});
+    changes.push_back(ChangeOf(one.row));
+    changes.back().before = *before;
+    changes.back().after = *after;
   }
-  // Of few rows the median is one of those that changed.
-  constexpr size_t kLeastRows = 8;
   if (changes.size() < kLeastRows) return false;
   KnowVariances(before_total.size(), after_total.size(), changes);
-  Level level = MedianLevel(changes);
-  double part = PartBetweenRuns(changes, level);
-  if (!MostHaveIt(changes, level, part)) {
-    level = {.variance = kClocksDiffer * kClocksDiffer};
-    part = 1;
+  CompareWithOthers(changes);
+  return true;
+}
+
+bool CompareInOrder(std::span<const RowInOrder> rows) {
+  std::vector<RowChange> changes;
+  for (const RowInOrder& one : rows) {
+    changes.push_back(ChangeOf(one.row));
+    const double mean = changes.back().time / 2;
+    changes.back().variance = one.change.variance / (mean * mean);
+    changes.back().degrees = DegreesOf(one.change);
   }
-  for (const RowChange& one : changes) Judge(one, level, part);
+  if (changes.size() < kLeastRows) return false;
+  CompareWithOthers(changes);
   return true;
 }
 
