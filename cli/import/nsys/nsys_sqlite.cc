@@ -16,9 +16,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "cli/import/nsys/activity.h"
+#include "cli/import/nsys/found.h"
 #include "cli/import/nsys/nvtx_operators.h"
+#include "cli/import/nsys/overlaps.h"
 #include "cli/import/nsys/ranges.h"
 #include "cli/import/nsys/step_times.h"
 #include "cli/import/nsys/unpacked_file.h"
@@ -46,6 +47,10 @@ std::string NameOfCopy(const std::string& name, int64_t kind) {
     if (name == kCopy && kind == number) return absl::StrCat("Memcpy ", word);
   }
   return name;
+}
+
+std::string ColumnOr0(const std::set<std::string>& columns, const std::string& name) {
+  return columns.contains(name) ? "k." + name : "0";
 }
 
 class NsysImporter {
@@ -76,16 +81,10 @@ class NsysImporter {
     FindNsysRanges(&database_, &ranges_);
     absl::Status status = ReadTables(columns, name);
     if (status.ok() && !callers_known_) {
-      builder_ = RunBuilder(path_, "nsys");
       ranges_.operators.reset();
-      lacking_ = {};
-      total_ns_ = without_call_ = without_call_ns_ = 0;
-      places_.clear();
-      place_numbers_.clear();
-      activity_ = {};
-      last_place_ = 0;
-      status = ReadTables(columns, name);
+      status = ReadTablesAgain(columns, name);
     }
+    if (status.ok() && overlaps_.Find(&database_)) status = ReadTablesAgain(columns, name);
     if (!status.ok()) return status;
     if (builder_.result.kernels == 0) return Fail("the export has no kernels");
     idle_ = activity_.IdleText(&database_);
@@ -110,10 +109,21 @@ class NsysImporter {
     if (gpu_.chip != nullptr) device_.chip = gpu_.chip->chip;
   }
 
+  // Forgets what was read.
+  absl::Status ReadTablesAgain(const std::set<std::string>& columns, const std::string& name) {
+    builder_ = RunBuilder(path_, "nsys");
+    lacking_ = {};
+    found_ = {};
+    places_.clear();
+    place_numbers_.clear();
+    activity_ = {};
+    last_place_ = 0;
+    overlaps_.Rewind();
+    return ReadTables(columns, name);
+  }
+
   absl::Status ReadTables(const std::set<std::string>& columns, const std::string& name) {
-    const auto column = [&columns](const char* name) {
-      return columns.contains(name) ? absl::StrCat("k.", name) : "0";
-    };
+    const auto column = [&columns](const char* name) { return ColumnOr0(columns, name); };
     absl::Status status = Read("CUPTI_ACTIVITY_KIND_KERNEL",
                                absl::StrCat("k.", name, ", k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ",
                                             column("dynamicSharedMemory"), ", ", column("deviceId")),
@@ -226,7 +236,7 @@ class NsysImporter {
     }
     ++stats->launches;
     RunBuilder::AddTime(launch.ns, stats);
-    total_ns_ += launch.ns;
+    found_.total_ns += launch.ns;
     ++builder_.result.kernels;
     if (launch.crosses_bus()) {
       stats->metrics[std::string(kMetricPcieBytes)].Add(static_cast<uint64_t>(launch.bytes));
@@ -309,29 +319,38 @@ class NsysImporter {
   absl::Status Read(const std::string& table, const std::string& key, const std::string& name, Phase phase) {
     const std::set<std::string> columns = database_.ColumnsOf(table);
     const bool has_bytes = columns.contains("bytes") && columns.contains("copyKind");
+    const auto column = [&columns](const char* of) { return ", " + ColumnOr0(columns, of); };
     const Statement statement = database_.Prepare(
-        absl::StrCat("SELECT ", key, ", k.start, k.end, ", columns.contains("deviceId") ? "k.deviceId" : "0",
-                     has_bytes ? ", k.bytes, " : ", -1, ", Caller(table), " FROM ", table, " k ", CallerJoin(table),
-                     CallerOrder(table)));
+        absl::StrCat("SELECT ", key, ", k.start, k.end", column("deviceId"), has_bytes ? ", k.bytes, " : ", -1, ",
+                     Caller(table), column("globalPid"), column("contextId"), column("streamId"),
+                     column("correlationId"), " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)));
     Reading reading;
     reading.name = name;
     reading.phase = phase;
     if (name.empty()) reading.names = database_.Prepare("SELECT value FROM StringIds WHERE id = ?");
     if (!database_.status().ok()) return Failure();
-    constexpr int kStart = 9, kEnd = 10, kDevice = 11, kBytes = 12, kThread = 13, kCall = 14;
+    constexpr int kStart = 9, kEnd = 10, kDevice = 11, kBytes = 12, kThread = 13, kCall = 14, kProcess = 15,
+                  kContext = 16, kStream = 17, kCorrelation = 18;
+    const bool has_streams = columns.contains("streamId");
     if (ranges_.known && callers_known_) reading.ranges.emplace(PushPopRanges(&database_));
     if (ranges_.operators) ranges_.operators->Rewind();
     const uint64_t rows_before = builder_.result.rows;
     while (database_.Row(statement)) {
       sqlite3_stmt* row = statement.get();
       ++builder_.result.rows;
-      const Interval at{sqlite3_column_int64(row, kStart), sqlite3_column_int64(row, kEnd)};
+      Interval at{sqlite3_column_int64(row, kStart), sqlite3_column_int64(row, kEnd)};
       if (at.end < at.start || sqlite3_column_type(row, kStart) == SQLITE_NULL ||
           sqlite3_column_type(row, kEnd) == SQLITE_NULL) {
         ++builder_.result.skipped_lines;
         continue;
       }
-      activity_.Add(sqlite3_column_int64(row, kDevice), at);
+      const int64_t end = at.end;
+      const auto number = [row](int at) { return sqlite3_column_int64(row, at); };
+      if (has_streams) {
+        const NsysOverlaps::Stream stream = {number(kProcess), number(kContext), number(kDevice), number(kStream)};
+        at = overlaps_.Next(at, stream, number(kCorrelation));
+      }
+      activity_.Add(number(kDevice), at);
       Launch launch;
       launch.ns = static_cast<uint64_t>(at.end) - static_cast<uint64_t>(at.start);
       launch.bytes = sqlite3_column_int64(row, kBytes);
@@ -339,13 +358,18 @@ class NsysImporter {
       for (size_t i = 0; i < launch.key.numbers.size(); ++i) {
         launch.key.numbers[i] = UnsignedAt(row, 1 + static_cast<int>(i));
       }
+      if (at.end != end) {
+        found_.overlaps.Add(
+            static_cast<uint64_t>(end) - static_cast<uint64_t>(at.end),
+            name.empty() ? NameOf(reading.names, launch.key.name) : NameOfCopy(name, launch.key.name));
+      }
       // What was launched before the file begins has no call in it, and is in no range.
       std::optional<std::pair<int64_t, int64_t>> called;
       if (sqlite3_column_type(row, kThread) != SQLITE_NULL) {
-        called = {sqlite3_column_int64(row, kThread), sqlite3_column_int64(row, kCall)};
+        called = {number(kThread), number(kCall)};
       } else if (reading.ranges && HasCaller(table)) {
-        ++without_call_;
-        without_call_ns_ += launch.ns;
+        ++found_.without_call;
+        found_.without_call_ns += launch.ns;
       }
       if (!AddCalled(launch, called, &reading)) return Fail(kTooManyKeys);
     }
@@ -370,36 +394,14 @@ class NsysImporter {
          .text = absl::StrCat(std::string(kWorkOfShapes),
                               ". NVTX ranges have no types: an operator's operands have that in the name of its "
                               "longest kernel")});
-    if (const std::string lacking = lacking_.Text(total_ns_); !lacking.empty()) {
+    if (const std::string lacking = lacking_.Text(found_.total_ns); !lacking.empty()) {
       builder_.Say({.id = "work-not-known", .text = lacking});
     }
     if (ranges_.operators->full()) {
-      Warn("it has more NVTX ranges than fit in memory, and operators in the last ones have no FLOP and no bytes");
+      builder_.Warn(
+          "it has more NVTX ranges than fit in memory, and operators in the last ones have no FLOP and no bytes");
     }
   }
-
-  // What of the file found no place, or was not used.
-  void ExplainJoins() {
-    if (without_call_ > 0) {
-      builder_.Say(
-          {.id = "launch-not-recorded",
-           .text = absl::StrFormat(
-               "of %d of %d kernels and copies, %.2g %% of the GPU's time, the launch is not "
-               "in the file, and so no range",
-               without_call_, builder_.result.kernels,
-               100 * static_cast<double>(without_call_ns_) / static_cast<double>(std::max<uint64_t>(total_ns_, 1)))});
-    }
-    if (ranges_.not_nesting > 0) {
-      builder_.Say({.id = "ranges-not-used",
-                    .text = absl::StrCat(ranges_.not_nesting,
-                                         ranges_.not_nesting == 1 ? " NVTX range of another kind was"
-                                                                  : " NVTX ranges of another kind were",
-                                         " not used: they begin and end anywhere (NvtxStartEndRange), and nest in "
-                                         "nothing")});
-    }
-  }
-
-  void Warn(std::string_view text) { builder_.Warn(text); }
 
   void AddFacts() {
     cli::Run& run = builder_.run;
@@ -416,24 +418,27 @@ class NsysImporter {
     }
     DefineMetric(kMetricTime, "ns", &builder_.result.profile);
     DefineMetric(kMetricPcieBytes, "byte", &builder_.result.profile);
-    ExplainJoins();
+    found_.too_many_to_search = overlaps_.gave_up();
+    found_.ranges_not_nesting = ranges_.not_nesting;
+    found_.SayIn(&builder_);
     if (ranges_.has_shapes) {
       ExplainWork();
     } else {
-      Warn(
+      builder_.Warn(
           "nsys has no counters, and no range has shapes (nsys profile --pytorch=autograd-shapes-nvtx): FLOP and bytes "
           "are missing, times are there");
     }
     if (ranges_.steps == 0) {
-      Warn("no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one");
+      builder_.Warn(
+          "no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one");
     }
     if (!callers_known_) {
-      Warn(
+      builder_.Warn(
           "several calls in CUPTI_ACTIVITY_KIND_RUNTIME have one correlationId: which NVTX ranges a launch was in is "
           "not known, and they are left out");
     }
     if (!idle_.empty()) {
-      Warn(idle_);
+      builder_.Warn(idle_);
       builder_.Say({.id = "gpu-idle", .text = idle_});
     }
     if (builder_.result.skipped_lines > 0) {
@@ -453,12 +458,12 @@ class NsysImporter {
   WorkedGpu gpu_;
   NsysRanges ranges_;
   LackingWork lacking_;
-  uint64_t total_ns_ = 0;
-  uint64_t without_call_ = 0, without_call_ns_ = 0;  // launches, and their time, whose calls are not in the file
+  NsysFound found_;
   std::vector<NvtxPlace> places_;
   std::map<std::tuple<bool, std::string, std::string, Phase>, size_t> place_numbers_;
   size_t last_place_ = 0;
   NsysActivity activity_;
+  NsysOverlaps overlaps_;
   UntrustedDatabase database_;
   RunBuilder builder_;
 };

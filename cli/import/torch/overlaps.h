@@ -8,9 +8,7 @@
 
 namespace rfinject::cli {
 
-// A stream runs one kernel after the other. One that is said to run while others of its stream begin and end (a
-// profiler that lost its end says so) is taken to end where the first of these begins; TorchDamage counts them. The
-// next one may begin before a kernel ends (programmatic dependent launch), so a mere overlap stays.
+// Cuts kernels that are said to run on while others of their stream do (stream_overlaps.h); TorchDamage counts them.
 void CutOverlaps(TorchRecording* recording);
 
 // Counts calls that launch a kernel, and those of them whose kernel is not in the file.

@@ -16,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "cli/import/stream_overlaps.h"
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/packed_list.h"
 #include "cli/import/torch/span.h"
@@ -58,12 +59,10 @@ struct TorchSamples {
 
 // What of the file is not as it should be, beside what a kind of events lacks.
 struct TorchDamage {
-  uint64_t events = 0;            // that could not be read
-  uint64_t first_at = 0;          // the byte at which the first of them begins
-  uint64_t overlapping = 0;       // kernels that would have run on while others of their stream did
-  uint64_t overlapping_ns = 0;    // of their time, what is not counted
-  uint32_t overlapping_name = 0;  // the one with most of it
-  uint64_t launches = 0;          // of kernels, by calls
+  uint64_t events = 0;       // that could not be read
+  uint64_t first_at = 0;     // the byte at which the first of them begins
+  LostOverlaps overlapping;  // kernels that would have run on while others of their stream did
+  uint64_t launches = 0;     // of kernels, by calls
   uint64_t launches_without_kernel = 0;
   uint64_t clock_went_back = 0;  // how often, as a thread's calls show
   uint64_t clock_back_ns = 0;    // the most

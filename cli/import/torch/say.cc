@@ -73,13 +73,7 @@ class Explainer {
           absl::StrCat(damage.events, damage.events == 1 ? " event is" : " events are",
                        " no JSON and left out; the first begins at byte ", damage.first_at));
     }
-    if (damage.overlapping > 0) {
-      Say(kWarning, "kernels-overlap",
-          absl::StrCat(
-              damage.overlapping, damage.overlapping == 1 ? " kernel is" : " kernels are",
-              " said to run on while others of the stream do, which cannot be: ", TimeText(damage.overlapping_ns),
-              " of that is not counted, most of it of ", recording_.texts[damage.overlapping_name]));
-    }
+    if (damage.overlapping.count > 0) Say(kWarning, "kernels-overlap", damage.overlapping.Text());
     if (damage.launches_without_kernel > 0) {
       Say(kWarning, "kernels-not-recorded",
           absl::StrCat("of ", damage.launches, damage.launches == 1 ? " launch " : " launches ",
