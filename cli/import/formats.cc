@@ -46,6 +46,28 @@ constexpr ImportFormat kFormats[] = {
      LooksLikeExecutionTrace, ImportExecutionTrace},
 };
 
+// Packings that are not read. No profiler writes them, and a library for each would be one more that reads what
+// others made.
+struct ForeignPacking {
+  std::string_view begins, ending, command;
+};
+constexpr ForeignPacking kForeign[] = {
+    {"\x28\xb5\x2f\xfd", ".zst", "zstd -d"},
+    {"\xfd"
+     "7zXZ",
+     ".xz", "xz -dk"},
+    {"BZh", ".bz2", "bzip2 -dk"},
+    {"\x04\x22\x4d\x18", ".lz4", "lz4 -d"},
+};
+
+// What unpacks a file that begins so; empty where it is in none of these.
+std::string HowToUnpack(std::string_view bytes, const std::string& path) {
+  const auto found = std::ranges::find_if(kForeign, [&](const auto& one) { return bytes.starts_with(one.begins); });
+  if (found == std::end(kForeign)) return {};
+  return absl::StrCat("packed as ", std::string(found->ending), ", which is not read: unpack it (",
+                      std::string(found->command), " '", path, "'), or pack it with gzip");
+}
+
 std::string Beginning(ByteStream& stream) {
   std::string bytes(kBeginning, '\0');
   size_t size = 0;
@@ -93,6 +115,7 @@ std::string WhyPackedIsNothing(const std::string& path) {
   const absl::StatusOr<std::unique_ptr<ByteStream>> plain = ByteStream::OpenAsItIs(path);
   if (!plain.ok()) return {};
   const std::string bytes = Beginning(**plain);
+  if (std::string how = HowToUnpack(bytes, path); !how.empty()) return how;
   if (!bytes.starts_with("\x1f\x8b") && !bytes.starts_with("PK")) return {};
   const absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::OfBytes(bytes);
   if (!stream.ok()) return std::string(stream.status().message());
@@ -101,9 +124,13 @@ std::string WhyPackedIsNothing(const std::string& path) {
 
 absl::StatusOr<std::vector<std::string>> FilesToImport(const std::string& folder, const ImportFormat* format) {
   namespace fs = std::filesystem;
-  const auto ends = [](const ImportFormat& of, const std::string& name) {
+  // One that is packed otherwise is said to be, and not passed over.
+  const auto ends = [](const ImportFormat& of, std::string_view name) {
+    for (const ForeignPacking& packing : kForeign) {
+      if (name.ends_with(packing.ending)) name.remove_suffix(packing.ending.size());
+    }
     return std::any_of(of.endings.begin(), of.endings.end(),
-                       [&name](std::string_view ending) { return name.ends_with(ending); });
+                       [name](std::string_view ending) { return name.ends_with(ending); });
   };
   std::vector<std::string> found;
   std::error_code error;
@@ -127,6 +154,10 @@ absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::strin
   options.likely_gpu = name.gpu;
   if (guesses) options.gpu = name.gpu;
   options.gpu_is_guessed = guesses && !name.gpu.empty();
+  if (const auto plain = ByteStream::OpenAsItIs(path); plain.ok()) {
+    const std::string how = HowToUnpack(Beginning(**plain), path);
+    if (!how.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", how));
+  }
   absl::StatusOr<Imported> imported = format.import(path, options);
   const auto is_taken = [&name](const auto& run) { return run.first.gpu == name.gpu; };
   if (imported.ok() && guesses && !name.other_gpus.empty() && std::ranges::any_of(imported->profile.runs, is_taken)) {

@@ -37,7 +37,8 @@ std::string ImportFormatNames();
 // waits.
 const ImportFormat* RecogniseImport(const std::string& path);
 
-// Why a packed file that is recognised as nothing cannot be read: "a ZIP archive whose first file is encrypted".
+// Why a packed file that is recognised as nothing cannot be read: "a ZIP archive whose first file is encrypted", or
+// which command unpacks it.
 // Empty for a file that is not packed, or cannot be opened.
 std::string WhyPackedIsNothing(const std::string& path);
 

@@ -227,6 +227,23 @@ class Recordings(CommandCase):
                        env={**os.environ, "TMPDIR": str(temporary)})
         self.assertEqual(list(temporary.iterdir()), [])
 
+    def test_what_is_packed_otherwise_is_told_what_unpacks_it(self):
+        packings = {".zst": ("zstd -d", b"\x28\xb5\x2f\xfd"), ".xz": ("xz -dk", b"\xfd7zXZ\0"), ".bz2": ("bzip2 -dk", b"BZh91AY"),
+                    ".lz4": ("lz4 -d", b"\x04\x22\x4d\x18")}
+        (self.folder / "files").mkdir()
+        for ending, (command, begins) in packings.items():
+            for name in ("steps.json", "export.sqlite", "page.csv"):
+                path = self.folder / (name + ending)
+                path.write_bytes(begins + bytes(100))
+                wanted = f"packed as {ending}, which is not read: unpack it ({command} '{name}{ending}')"
+                self.assertIn(f"{path.name}: {wanted}", self.cli("report", path.name, expect=1).stderr)
+                self.assertIn(wanted, " ".join(self.cli("doctor", path.name, expect=1).stdout.split()))
+                format_name = {"steps.json": "torch", "export.sqlite": "nsys", "page.csv": "ncu"}[name]
+                self.assertIn(wanted, self.cli("import", format_name, path.name, "-o", "x.rfx", expect=1).stderr)
+            path.rename(self.folder / "files" / path.name)
+            self.assertIn(f"({command} 'files/page.csv{ending}')", self.cli("report", "files", expect=1).stderr)
+            (self.folder / "files" / path.name).unlink()
+
     def test_doctor_says_whether_sums_of_a_file_can_be_trusted(self):
         (self.folder / "good.json").write_text(json.dumps(made([100] * 3)))
         (self.folder / "bad.json").write_text(json.dumps(made([100] * 3)).replace('"ts": 2020', '"ts" 2020'))
