@@ -96,6 +96,7 @@ void ReadKeys(const KeyQuantitiesOfRun& keys, const std::vector<bool>& waited_fo
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = quantities.sums.time_ns();
+    if (quantities.sums[Quantity::kPcieBytes] > 0) quantities.sums[Quantity::kCopyTime] = quantities.sums.time_ns();
     facts->Add(key, stats, quantities.sums);
     rows->Add(key, stats, quantities);
     attribution->Add(key, stats, quantities);

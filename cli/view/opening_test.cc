@@ -17,6 +17,7 @@ namespace rfinject::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -75,6 +76,23 @@ TEST(Opening, WhatHoldsBackAPartIsSaidOfThatPart) {
                          "is not known"));
   report.headline.pcie_share = 0.001;
   EXPECT_EQ(LimitText(report), "What holds it back cannot be told: FLOP and bytes are known of 0.1 % of GPU time");
+}
+
+TEST(Opening, SaysHowFastCopiesAre) {
+  Report report = WithAdvice({});
+  report.run.source = SourceKind::kImported;
+  report.headline.pcie_share = 0.5;
+  report.machine.pcie_bytes_per_s = 63.015e9;
+  report.total.sums[Quantity::kCopyTime] = 0.5 * report.total.sums.time_ns();
+  report.total.sums[Quantity::kPcieBytes] = 27.7 * report.total.sums[Quantity::kCopyTime];
+  EXPECT_THAT(LimitText(report), HasSubstr("; copies between host and GPU run at 27.7 GB/s of the link's 63.0 GB/s"));
+  report.machine = {};
+  EXPECT_THAT(LimitText(report), HasSubstr("; copies between host and GPU run at 27.7 GB/s"));
+  report.headline = {};
+  EXPECT_THAT(LimitText(report),
+              EndsWith("; copies between host and GPU are 50 % of GPU time, and run at 27.7 GB/s"));
+  report.total.sums[Quantity::kCopyTime] = 0.001 * report.total.sums.time_ns();
+  EXPECT_THAT(LimitText(report), Not(HasSubstr("copies")));
 }
 
 // Three layers of less than a hundredth each were called the most to win while the optimizer had three quarters.

@@ -117,6 +117,19 @@ std::string WaitShareText(const Report& report) {
   return text;
 }
 
+// "copies between host and GPU run at 27.7 of 63.0 GB/s", where they take a part of the time that is worth a
+// sentence; with their share where the limit does not say it. Of an estimate they run at what its model has.
+std::string CopyRateText(const Report& report, bool with_share) {
+  const Sums& sums = report.total.sums;
+  const double ns = sums[Quantity::kCopyTime];
+  if (report.run.source == SourceKind::kEstimated || !(ns > kWorthASentence * sums.time_ns())) return {};
+  std::string text = "copies between host and GPU ";
+  if (with_share) text += "are " + Percent(ns / sums.time_ns()) + " of GPU time, and ";
+  text += "run at " + WithPrefix(sums[Quantity::kPcieBytes] / ns * 1e9, "B/s");
+  const double link = report.machine.pcie_bytes_per_s;
+  return link > 0 ? text + " of the link's " + WithPrefix(link, "B/s") : text;
+}
+
 }  // namespace
 
 std::string NothingText(const Report& report) {
@@ -177,8 +190,10 @@ std::string LimitText(const Report& report) {
                  ? "What holds it back cannot be told: FLOP and bytes are known of " + Percent(known) + " of GPU time"
                  : std::string();
     }
+    const std::string copies = CopyRateText(report, /*with_share=*/true);
     return "What holds it back cannot be told: the roofs of this GPU are not known (rfinject gpus lists those that "
-           "are)";
+           "are)" +
+           (copies.empty() ? "" : "; " + copies);
   }
   line += " of GPU time; ";
   const bool all_known = 1 - known < kWorthASentence;
@@ -188,6 +203,7 @@ std::string LimitText(const Report& report) {
   line += all_known ? Percent(derived.attainable_share) + " of attainable"
                     : Percent(headline.attainable_share) + " of attainable there, and the rest is not known";
   if (const std::string mfu = MfuText(report); !mfu.empty()) line += "; " + mfu;
+  if (const std::string copies = CopyRateText(report, /*with_share=*/false); !copies.empty()) line += "; " + copies;
   if (const std::string waits = WaitShareText(report); !waits.empty()) {
     line += "; " + waits;
   } else if (headline.idle_share >= kWorthASentence) {

@@ -49,6 +49,7 @@ enum class Quantity : uint8_t {
   kTimeHigh,
   kWinogradTime,  // of kTime, convolutions that execute fewer FLOP than are counted
   kForeignTime,   // of kTime, operators whose parameters come from other GPUs
+  kCopyTime,      // of kTime, launches whose bytes over PCIe are known
   // Of what was measured or recorded, where operators and their shapes are known (expect.h).
   kUsualTime,  // what such operators usually take on that GPU
   kUsualLow,   // the ends of its 80 % interval
@@ -183,6 +184,7 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
      "Of an estimate: upper end of the 80 % interval of the time.", "ns", Zero::kUnknown},
     {Quantity::kWinogradTime, "", "", "", "ns"},
     {Quantity::kForeignTime, "", "", "", "ns"},
+    {Quantity::kCopyTime, "", "", "", "ns"},
     {Quantity::kUsualTime, "usual_time_ns", "Usual time, all steps",
      "The time that the same operators are expected to take on this GPU, as an estimate has it.", "ns",
      Zero::kUnknown},
