@@ -4,7 +4,7 @@
 // is said of both.
 //
 //   RunBuilder builder(path, "nsys");
-//   if (LaunchStats* stats = builder.AddLaunch(key)) AddTime(ns, stats);
+//   if (LaunchStats* stats = builder.AddLaunch(key)) builder.TimesOf(stats).Add(ns);
 //   if (!builder.fits()) return builder.Fail(kTooManyKeys);
 //   builder.Warn("nothing says what a step is");
 //   return builder.Finish();
@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -71,11 +72,17 @@ class RunBuilder {
     return absl::InvalidArgumentError(absl::StrCat(file_, ": ", std::string(why)));
   }
 
-  // Adds the GPU's time of a key's next launch.
-  static void AddTime(uint64_t ns, LaunchStats* stats) {
-    Stat& time = stats->metrics[std::string(kMetricTime)];
-    AddInOrder(time.n, ns, &stats->step_sums[std::string(kMetricTimeOrder)]);
-    time.Add(ns);
+  // The GPU's times of a key's launches.
+  struct Times {
+    Stat* sum = nullptr;
+    std::vector<StepSum>* order = nullptr;
+    void Add(uint64_t ns) const {
+      AddInOrder(sum->n, ns, order);
+      sum->Add(ns);
+    }
+  };
+  static Times TimesOf(LaunchStats* stats) {
+    return {&stats->metrics[std::string(kMetricTime)], &stats->step_sums[std::string(kMetricTimeOrder)]};
   }
 
   Imported Finish() {

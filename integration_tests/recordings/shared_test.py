@@ -9,6 +9,7 @@ import collections
 import csv
 import decimal
 import gzip
+import itertools
 import json
 import pathlib
 import sqlite3
@@ -43,6 +44,14 @@ def kernels_of_operators(path):
 
 
 class Shared(CommandCase):
+    def compared(self, before, after):
+        compared = json.loads(self.cli("diff", before, after, "--by", "op", "--format", "json").stdout)
+        return compared["pairs"][0]["rows"]
+
+    @staticmethod
+    def real(rows):
+        return [row["op"] for row in rows if row["time_change"] == "real"]
+
     def by_op(self, path):
         return {(row["phase"], row["op"]): row for row in self.report(path, "--by", "op")["rows"]}
 
@@ -205,14 +214,6 @@ class Exports(Shared):
         database.close()
         return copy
 
-    def compared(self, before, after):
-        compared = json.loads(self.cli("diff", before, after, "--by", "op", "--format", "json").stdout)
-        return compared["pairs"][0]["rows"]
-
-    @staticmethod
-    def real(rows):
-        return [row["op"] for row in rows if row["time_change"] == "real"]
-
     # Kernels of 1.4 us (rsqrt), kernels that do work of two sizes in turn (cat, addmm, mul) and rows of many keys (copy_)
     # are among the operators.
     def test_one_slower_operator_alone_is_real(self):
@@ -302,6 +303,16 @@ class OwnRecordings(Shared):
 
 
 class Published(Shared):
+    # Four ranks of one job, and one program twice.
+    def test_two_runs_of_one_program_show_no_change(self):
+        ranks = [PUBLISHED / f"v100_dlrm_rank{rank}.json.gz" for rank in range(4)]
+        twice = sorted(PUBLISHED.glob("v100_resnet50_*.json.gz"))
+        self.assertEqual(len(twice), 2)
+        for before, after in [*itertools.combinations(ranks, 2), twice]:
+            rows = self.compared(before, after)
+            self.assertEqual(self.real(rows), [], (before.name, after.name))
+            self.assertGreater(sum(row["time_change"] == "noise" for row in rows), 15, "they are compared")
+
     def test_the_rank_that_comes_last_to_an_all_to_all(self):
         ranks = [PUBLISHED / f"v100_dlrm_rank{rank}.json.gz" for rank in range(4)]
         said = self.cli("report", *ranks, "--by", "rank").stdout.replace("\n  ", " ")

@@ -195,7 +195,7 @@ class NsysImporter {
     int64_t bytes = -1;  // that a copy moves; negative: it is none, or the file does not say
     bool crosses_bus() const { return bytes >= 0 && (key.name == kToGpu || key.name == kToHost); }
   };
-  using Known = absl::flat_hash_map<RawKey, LaunchStats*>;  // of builder_
+  using Known = absl::flat_hash_map<RawKey, std::pair<LaunchStats*, RunBuilder::Times>>;  // of builder_
 
   // What is read of one table.
   struct Reading {
@@ -213,7 +213,7 @@ class NsysImporter {
 
   // Adds a launch of its key; nothing where no further key fits.
   LaunchStats* Add(const Launch& launch, Reading* reading) {
-    LaunchStats*& stats = reading->known[launch.key];
+    auto& [stats, times] = reading->known[launch.key];
     if (stats == nullptr) {
       const RawKey& raw = launch.key;
       LaunchKey key;
@@ -233,9 +233,10 @@ class NsysImporter {
       key.layer = reading->ranges && ranges_.steps > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
       stats = builder_.StatsOf(key);
       if (stats == nullptr) return nullptr;
+      times = RunBuilder::TimesOf(stats);
     }
     ++stats->launches;
-    RunBuilder::AddTime(launch.ns, stats);
+    times.Add(launch.ns);
     found_.total_ns += launch.ns;
     ++builder_.result.kernels;
     if (launch.crosses_bus()) {

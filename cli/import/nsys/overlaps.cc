@@ -30,8 +30,10 @@ Interval NsysOverlaps::Next(Interval at, const Stream& stream, int64_t correlati
   if (gave_up()) {
     ran_ = {};
   } else {
-    const uint64_t number = streams_.try_emplace(stream, streams_.size()).first->second;
-    ran_.push_back({number, at.start, at.end, index, CallOf(stream[0], correlation)});
+    if (streams_.empty() || stream != last_stream_->first) {
+      last_stream_ = streams_.try_emplace(stream, streams_.size()).first;
+    }
+    ran_.push_back({last_stream_->second, at.start, at.end, index, CallOf(stream[0], correlation)});
   }
   return at;
 }

@@ -39,6 +39,7 @@ class NsysOverlaps {
   static constexpr uint64_t kMostKept = 1 << 20;  // 40 MB
   std::vector<OnStream> ran_;
   std::map<Stream, uint64_t> streams_;
+  std::map<Stream, uint64_t>::const_iterator last_stream_;
   absl::flat_hash_map<uint64_t, int64_t> ends_;
   uint64_t next_ = 0;
 };

@@ -113,7 +113,7 @@ class WindowCosts {
     const auto ns = static_cast<uint64_t>(activity.duration);
     LaunchStats* const stats = builder_.AddLaunch(key);
     if (stats == nullptr) return;
-    RunBuilder::AddTime(ns, stats);
+    RunBuilder::TimesOf(stats).Add(ns);
     if (const uint32_t call = tree_.places[index].call;
         call != kNoSpan && activity.start < window_.calls[call].start) {
       ++times_.early;

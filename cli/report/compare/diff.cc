@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -337,8 +339,12 @@ void CompareInOrder(const Run& before, const Run& after, By by, const std::strin
   if (diff->per_step && steps != static_cast<double>(StepCount(after.steps, StepBy::kIteration))) return;
   std::map<LaunchKey, std::array<const LaunchStats*, 2>> keys;
   for (const Run* run : {&before, &after}) {
+    // The first GPU of one run is the first of the other, whatever its number on its host.
+    std::set<uint32_t> devices;
+    for (const auto& [launch, stats] : run->launches) devices.insert(launch.device);
     for (const auto& [launch, stats] : run->launches) {
       LaunchKey key = launch;
+      key.device = static_cast<uint32_t>(std::distance(devices.begin(), devices.find(launch.device)));
       key.layer.model = ModelOfLayers(*run, launch.layer.model, model);
       keys[std::move(key)][run == &after ? 1 : 0] = &stats;
     }
@@ -408,11 +414,8 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
     return std::fabs(a[Compared::kTime].difference()) > std::fabs(b[Compared::kTime].difference());
   });
   CompareAll(before_total, after_total, steps_known ? &before_sampled : nullptr, &after_sampled, know, diff.total);
-  if (steps_known) {
-    CompareWithinSteps(before_total, after_total, both, &diff);
-  } else {
-    CompareInOrder(before, after, by, model, &diff);
-  }
+  CompareInOrder(before, after, by, model, &diff);
+  if (steps_known && !diff.in_order) CompareWithinSteps(before_total, after_total, both, &diff);
   Uncertainty unused;
   diff.paired = steps_known && PairedUncertainty(before_sampled, before_total, after_sampled, after_total, &unused);
   Correct(&diff);

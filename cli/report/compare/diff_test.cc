@@ -450,6 +450,26 @@ TEST(DiffTest, TenTimedStepsResolveHalfAPercent) {
   EXPECT_LE(wrong, kPairs / 10);
 }
 
+// Of a copy in which one layer is slower all others are equal: they say best what the clock did.
+TEST(DiffTest, RowsThatAreEqualAreAmongTheOthersOfTheirSteps) {
+  const Profile before = Stepwise(2, 0.001, 1, 50, 10);
+  Profile after = before;
+  for (auto& [key, stats] : after.runs.begin()->second.launches) {
+    if (key.layer.path != "layer0") continue;
+    Stat longer;
+    for (StepSum& one : stats.step_sums.at(std::string(kMetricTime))) {
+      one.sum += one.sum / 50;
+      longer.Add(one.sum);
+    }
+    stats.metrics.at(std::string(kMetricTime)) = longer;
+  }
+  const Diff diff = MakeDiff(before, after, OnA100, {});
+  EXPECT_TRUE(diff.pairs.at(0).within_steps);
+  for (const DiffRow& row : diff.pairs.at(0).rows) {
+    EXPECT_EQ(row[Compared::kTime].verdict, row.layer == "layer0" ? Verdict::kReal : Verdict::kSame) << row.layer;
+  }
+}
+
 TEST(DiffTest, ALayerIsNoDifferentBecauseTheClockOfOneRunIs) {
   // One run's clock differs by more from step to step than the other's, and no layer changed.
   const Diff diff = MakeDiff(Stepwise(2, 0.02, 1, 50), Stepwise(5, 0.05, 1, 50), OnA100, {});
