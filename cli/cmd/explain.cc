@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -62,8 +63,11 @@ std::vector<FoundColumn> FindColumns(const std::vector<ColumnTable>& tables, std
     }
   }
   if (!found.empty()) return found;
-  // By the name that databases and OpenMetrics have.
-  if (const RunFact* const fact = FindRunFact(word)) {
+  // By the name that databases and OpenMetrics have, or the title that people have.
+  const std::span<const RunFact> facts = AllRunFacts();
+  const auto fact = std::ranges::find_if(
+      facts, [&](const RunFact& one) { return one.info.name == word || one.info.title == word; });
+  if (fact != facts.end()) {
     return {{&*std::ranges::find(tables, "Facts of a whole run", &ColumnTable::title), &fact->info}};
   }
   // By the head that a terminal's table has.

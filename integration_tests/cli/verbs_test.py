@@ -127,6 +127,7 @@ class OtherVerbsTest(CliTest):
         self.assertIn("R005", ids)
         self.assert_complains(self.run_cli("explain", "R000"), 2, "'R000' is neither an alarm")
         self.assertRegex(self.run_cli("explain", "Bound").stdout, r"\Abound: What most of the time ")
+        self.assertRegex(self.run_cli("explain", "MFU").stdout, r"\Amfu \(share of 1; ")
         self.assertRegex(self.run_cli("explain", "operational intensity", "R001").stdout, r"(?s)\AR001 .*\noi: ")
         for word in ("slack", "tier", "phase", "roof", "step", "launch"):
             self.assertIn(f"{word}: ", self.run_cli("explain", word).stdout)
