@@ -1,5 +1,9 @@
 #include "collector/cupti/tick_clock.h"
 
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <limits>
 
 #if defined(__x86_64__)
@@ -25,9 +29,22 @@ Moment Read() noexcept {
   return best;
 }
 
+// The library that has the function; null where that is not known.
+const void* LibraryOf(const void* function) noexcept {
+  Dl_info info;
+  return dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+// A program may have a clock of its own (libfaketime; a simulated GPU in tests), which ticks know nothing of.
+bool ClockIsTheSystems() noexcept {
+  return LibraryOf(reinterpret_cast<const void*>(&clock_gettime)) ==
+         LibraryOf(reinterpret_cast<const void*>(&getpid));
+}
+
 }  // namespace
 
 bool TickClock::HasSteadyTicks() noexcept {
+  if (!ClockIsTheSystems()) return false;
 #if defined(__x86_64__)
   constexpr unsigned kPowerManagement = 0x80000007, kInvariant = 1U << 8;
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -39,9 +56,12 @@ bool TickClock::HasSteadyTicks() noexcept {
 
 void TickClock::Compare() noexcept {
   static const Moment begin = [] {
-    counts_ticks_.store(HasSteadyTicks(), std::memory_order_relaxed);
+    const bool steady = HasSteadyTicks();
+    counts_ticks_.store(steady, std::memory_order_relaxed);
+    if (!steady) tick_ns_.store(1, std::memory_order_relaxed);
     return Read();
   }();
+  if (!counts_ticks_.load(std::memory_order_relaxed)) return;
   const Moment now = Read();
   constexpr int64_t kLeastNs = 1'000'000;
   const int64_t ns = now.ns - begin.ns, ticks = now.ticks - begin.ticks;

@@ -2,8 +2,8 @@
 //
 // A clock for what is measured at each launch of the program: it costs a fifth of clock_gettime. It counts the
 // processor's ticks where these come at one speed, whatever the processor does (CPUID's invariant TSC; Intel SDM
-// volume 3, 18.17), and nanoseconds elsewhere. It is for durations on one thread; a virtual machine that moves to
-// another host may make one of them absurd, which whoever measures must bear.
+// volume 3, 18.17) and nobody stands in for the system's clock, and nanoseconds elsewhere. It is for durations on one
+// thread; a virtual machine that moves to another host may make one of them absurd, which whoever measures must bear.
 #ifndef RFINJECT_COLLECTOR_CUPTI_TICK_CLOCK_H_
 #define RFINJECT_COLLECTOR_CUPTI_TICK_CLOCK_H_
 
