@@ -15,8 +15,10 @@ Mfu MfuOf(const Report& report) {
   Mfu mfu;
   mfu.precision = static_cast<Precision>(most - executed.begin());
   mfu.peak_flop_per_s = report.machine.peak[static_cast<size_t>(mfu.precision)];
-  const double gpu_ns = total.time_ns() / report.steps.divisor();
-  mfu.ns = report.run.source == SourceKind::kEstimated ? gpu_ns : std::max(gpu_ns, report.clock.wall_ns);
+  const double gpu_ns = total.time_ns() / report.steps.divisor(), measured_ns = report.clock.measured_wall_ns();
+  // Kernels that overlap add up to more than a step; another tool's clock may be of other steps.
+  const double other_ns = report.run.source == SourceKind::kEstimated ? 0 : report.clock.wall_ns;
+  mfu.ns = measured_ns > 0 ? measured_ns : std::max(gpu_ns, other_ns);
   if (*most <= 0 || mfu.peak_flop_per_s <= 0 || mfu.ns <= 0) return mfu;
   for (const Row& row : report.phases) {
     if (row.phase != Phase::kForward && row.phase != Phase::kBackward && row.phase != Phase::kEval) continue;

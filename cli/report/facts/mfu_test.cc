@@ -39,6 +39,10 @@ TEST(Mfu, IsTheModelsForwardAndBackwardOverThePeakOfItsPrecision) {
   // By the clock, where that is the GPU's; an estimate's host is another machine's.
   report.clock.wall_ns = 2 * 64.9e6;
   EXPECT_NEAR(MfuOf(report).share(), mfu.share() / 2, 1e-9);
+  report.clock.wall_ns = 64.9e6 / 2;  // kernels overlap
+  report.clock.measured = true;
+  EXPECT_NEAR(MfuOf(report).share(), 2 * mfu.share(), 1e-9);
+  report.clock = {.wall_ns = 2 * 64.9e6};
   report.run.source = SourceKind::kEstimated;
   EXPECT_NEAR(MfuOf(report).share(), mfu.share(), 1e-9);
 }
