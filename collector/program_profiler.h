@@ -1,7 +1,7 @@
 // File: program_profiler.h
 //
-// Whether the program profiles itself at this moment (torch.profiler). CUPTI's activity records have one owner a
-// process, so we keep off them meanwhile. The injector knows; the collector asks through one function pointer.
+// What the injector knows of the program's own profilers. Most share CUPTI's activity records with us, which have one
+// owner, so we keep off them while such a one runs (torch.profiler).
 #ifndef RFINJECT_COLLECTOR_PROGRAM_PROFILER_H_
 #define RFINJECT_COLLECTOR_PROGRAM_PROFILER_H_
 
@@ -20,6 +20,10 @@ inline bool ProgramProfiles() noexcept {
   ProgramProfilesFunction function = g_program_profiles.load(std::memory_order_acquire);
   return function != nullptr && function();
 }
+
+// Whether the program may have a profiler that subscribes to CUPTI beside others and fails where it cannot: PyTorch's
+// newer engine, which needs the package cupti-python. Set by the injector before the first launch.
+inline std::atomic<bool> g_program_subscribes{false};
 
 }  // namespace rfinject
 

@@ -65,6 +65,10 @@ class Source {
   // graph: the step goes on until the graph is launched, and the source then ends it (step_end.h).
   virtual bool HasStepped() noexcept { return true; }
 
+  // Tells that a profiler of the program's is made, on the thread that makes it. What the two cannot have at the same
+  // time is given up before this returns, for a while.
+  virtual void OnProfilerComes() noexcept {}
+
   // Tells that a step has ended, on the thread that ran the optimizer, before Recorder::EndStep.
   virtual void OnStepEnd(uint64_t /*step*/) noexcept {}
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "collector/program_profiler.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/source.h"
@@ -22,6 +23,7 @@
 #include "injector/python/graph_breaks.h"
 #include "injector/python/module_calls.h"
 #include "injector/python/modules.h"
+#include "injector/python/profilers.h"
 #include "injector/python/python_api.h"
 #include "injector/python/ref.h"
 #include "injector/python/torch_state.h"
@@ -146,6 +148,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   g_end_step_soon.store(&EndStepWhenPythonGoesOn, std::memory_order_release);
   InitTorchState(python);
   recorder.UpdateFacts(ReadVersions());
+  g_program_subscribes.store(HasCuptiPython());
   const char* why_not_modules = "";
   const bool modules = InitModules(python, recorder, source, &OnActivation, &why_not_modules);
   if (source != nullptr) source->OnPolicy(ReadPolicy());
@@ -178,7 +181,10 @@ void AttachPythonUnguarded(const PythonApi& python) {
   g_without_modules.store(tier >= Tier::kDNamesOnly);
   AskForPythonsEnd(python);
   OfferSourceLines(python, recorder);
-  if (source != nullptr) WatchCompiledCode(recorder, *source);
+  if (source != nullptr) {
+    WatchCompiledCode(recorder, *source);
+    WatchProfilers(python, *source);
+  }
   WatchGraphBreaks(recorder);
   ReportTier(tier, backward, reason);
   RunChange(python);

@@ -179,10 +179,13 @@ std::vector<std::string> SearchFolders(const std::vector<std::string>& objects, 
 // Makes a string of an expanded name. The extra level lets cuda.h's renaming take place first.
 #define RFINJECT_TEXT(name) #name
 #define RFINJECT_EXPANDED_TEXT(name) RFINJECT_TEXT(name)
-#define RFINJECT_LOOK_UP(name) \
+#define RFINJECT_LOOK_UP(name, ...) \
   api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, RFINJECT_EXPANDED_TEXT(name)));
 
-void LookUpCupti(void* handle, Api* api) { RFINJECT_CUPTI_FUNCTIONS(RFINJECT_LOOK_UP) }
+void LookUpCupti(void* handle, Api* api) {
+  RFINJECT_CUPTI_FUNCTIONS(RFINJECT_LOOK_UP)
+  RFINJECT_OWN_RECORDS_FUNCTIONS(RFINJECT_LOOK_UP)
+}
 
 // Opens the Perfworks libraries that belong to the libcupti at `cupti_path` (see api.h). One that is in the process
 // already is what libcupti will get, whatever we open: then nothing is opened.
@@ -225,7 +228,7 @@ void LookUpDriver(Api* api) {
 
 uint32_t FeaturesOf(const Api& api) {
   uint32_t features = 0;
-#define RFINJECT_HAS(name) &&api.name != nullptr
+#define RFINJECT_HAS(name, ...) &&api.name != nullptr
   if (true RFINJECT_CALLBACK_FUNCTIONS(RFINJECT_HAS)) features |= kCallbacks;
   if (true RFINJECT_HAS(cuptiSubscribe_v2)) features |= kSubscribeV2;
   if (true RFINJECT_ACTIVITY_FUNCTIONS(RFINJECT_HAS)) features |= kActivity;
@@ -236,6 +239,7 @@ uint32_t FeaturesOf(const Api& api) {
     if (true RFINJECT_LEGACY_PROFILER_FUNCTIONS(RFINJECT_HAS)) features |= kLegacyProfiler;
   }
   if (true RFINJECT_PERFWORKS_HOST_FUNCTIONS(RFINJECT_HAS)) features |= kPerfworksHost;
+  if (true RFINJECT_OWN_RECORDS_FUNCTIONS(RFINJECT_HAS)) features |= kOwnRecords;
 #undef RFINJECT_HAS
   return features;
 }
@@ -250,7 +254,8 @@ std::string FeatureNames(uint32_t features) {
                                                          {kRangeProfiler, "range-profiler"},
                                                          {kPmSampling, "pm-sampling"},
                                                          {kLegacyProfiler, "legacy-profiler"},
-                                                         {kPerfworksHost, "perfworks-host"}};
+                                                         {kPerfworksHost, "perfworks-host"},
+                                                         {kOwnRecords, "own-records"}};
   std::string names;
   for (auto [bit, name] : kNames) {
     if ((features & bit) == 0) continue;

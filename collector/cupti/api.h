@@ -55,6 +55,20 @@
   F(cuptiActivityGetNextRecord)        \
   F(cuptiActivityFlushAll)             \
   F(cuptiActivitySetAttribute)
+// One subscriber's activity records, beside those of others (13.3). The headers that we are compiled with may be older,
+// so these come with their parameters.
+#define RFINJECT_OWN_RECORDS_FUNCTIONS(F)                                                                           \
+  F(cuptiActivityRegisterCallbacks_v2, (CUpti_SubscriberHandle, RecordsRequest, RecordsComplete))                   \
+  F(cuptiActivityEnable_v2, (CUpti_SubscriberHandle, CUpti_ActivityKind, void* config))                             \
+  F(cuptiActivityDisable_v2, (CUpti_SubscriberHandle, CUpti_ActivityKind, void* config))                            \
+  F(cuptiActivityGetNextRecord_v2, (CUpti_SubscriberHandle, uint8_t * buffer, size_t valid, CUpti_Activity**))      \
+  F(cuptiActivityGetNumDroppedRecords_v2, (CUpti_SubscriberHandle, CUcontext, uint32_t stream, size_t * dropped))   \
+  F(cuptiActivitySetAttribute_v2, (CUpti_SubscriberHandle, CUpti_ActivityAttribute, size_t * size, void* value))    \
+  F(cuptiActivityPushExternalCorrelationId_v2, (CUpti_SubscriberHandle, CUpti_ExternalCorrelationKind, uint64_t id)) \
+  F(cuptiActivityPopExternalCorrelationId_v2, (CUpti_SubscriberHandle, CUpti_ExternalCorrelationKind, uint64_t * id)) \
+  F(cuptiActivityEnableDriverApi_v2, (CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t enable))                    \
+  F(cuptiActivityEnableRuntimeApi_v2, (CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t enable))                   \
+  F(cuptiGetTimestamp_v2, (CUpti_SubscriberHandle, uint64_t * ns))
 #define RFINJECT_PROFILER_HOST_FUNCTIONS(F) \
   F(cuptiProfilerHostInitialize)            \
   F(cuptiProfilerHostDeinitialize)          \
@@ -169,15 +183,23 @@ enum Feature : uint32_t {
   kPmSampling = 1u << 5,      // counters over time (12.6)
   kLegacyProfiler = 1u << 6,  // cuptiProfiler*: counters by range before 12.6 update 2
   kPerfworksHost = 1u << 7,   // NVPW_*: planning and evaluation for kLegacyProfiler
+  kOwnRecords = 1u << 8,      // several subscribers, each with activity records of its own (13.3)
 };
 // "callbacks+activity+range-profiler", for the trace.
 std::string FeatureNames(uint32_t features);
+
+// The callbacks of one subscriber's records. The last parameter is more about the buffer.
+using RecordsRequest = void(CUPTIAPI*)(uint8_t** buffer, size_t* size, size_t* max_records, void* info);
+using RecordsComplete = void(CUPTIAPI*)(uint8_t* buffer, size_t size, size_t valid, void* info);
 
 struct Api {
 #define RFINJECT_DECLARE(name) decltype(&::name) name = nullptr;
   RFINJECT_DRIVER_FUNCTIONS(RFINJECT_DECLARE)
   RFINJECT_CUPTI_FUNCTIONS(RFINJECT_DECLARE)
   RFINJECT_PERFWORKS_FUNCTIONS(RFINJECT_DECLARE)
+#undef RFINJECT_DECLARE
+#define RFINJECT_DECLARE(name, parameters) CUptiResult(CUPTIAPI* name) parameters = nullptr;
+  RFINJECT_OWN_RECORDS_FUNCTIONS(RFINJECT_DECLARE)
 #undef RFINJECT_DECLARE
 
   uint32_t features = 0;  // Feature bits

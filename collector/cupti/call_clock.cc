@@ -56,7 +56,7 @@ void TimeCalls(Api* api, bool log) {
   if (g_real != nullptr) return;
   g_real = new Api(*api);
   g_log = log;
-#define RFINJECT_TIME(function)                                  \
+#define RFINJECT_TIME(function, ...)                             \
   if (api->function != nullptr) {                                \
     using OfIt = Timed<&Api::function, decltype(Api::function)>; \
     OfIt::name = #function;                                      \
@@ -65,6 +65,7 @@ void TimeCalls(Api* api, bool log) {
   }
   RFINJECT_TIME(cuCtxSynchronize)
   RFINJECT_CUPTI_FUNCTIONS(RFINJECT_TIME)
+  RFINJECT_OWN_RECORDS_FUNCTIONS(RFINJECT_TIME)
 #undef RFINJECT_TIME
 }
 

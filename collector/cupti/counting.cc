@@ -21,6 +21,8 @@ namespace {
 // For how long, at most, a short run waits for the counters to be opened, and for what is in hand at its end; and for
 // how long the end of a process waits for our thread: planning takes half a second, and must not outlive CUPTI.
 constexpr int64_t kLongestHoldNs = 3'000'000'000, kLongestEndNs = 500'000'000, kLongestStopNs = 2'000'000'000;
+// Closing a session of ranges takes some 0.4 s (h200), and what the GPU has in hand.
+constexpr int64_t kLongestGivingWayNs = 2'000'000'000;
 // While ranges are counted kernels are timed once in so many steps.
 constexpr uint64_t kStepsOfRanges = 48;
 
@@ -107,6 +109,21 @@ void Counting::OnStepEnd(uint64_t step, bool profiles) {
   step_.store(next, std::memory_order_release);
   event_.Signal();
   if (ours || recorder_.WindowIsOver()) Hold();
+}
+
+void Counting::GiveWay() noexcept {
+  paused_.store(true);
+  window_.GiveWay();
+  if (state_.load() == Phase::kLogging && window_.Abandon()) state_.store(Phase::kIdle);
+  contexts_.ForEach([](CountedContext& one) { one.gate().Allow(0); });
+  if (!life_.begun.load()) return;
+  giving_way_.store(true);
+  event_.Signal();
+  const int64_t deadline = MonotonicNs() + kLongestGivingWayNs;
+  while (giving_way_.load() && !life_.done.load() && MonotonicNs() < deadline) {
+    const timespec pause = {0, 200'000};
+    nanosleep(&pause, nullptr);
+  }
 }
 
 void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
@@ -258,6 +275,11 @@ void Counting::Run() {
   ReportFacts();
   while (!life_.stopping.load()) {
     const uint32_t seen = event_.count();
+    if (giving_way_.load()) {
+      CloseSessions();
+      window_.TakeBuffersBack();
+      giving_way_.store(false);
+    }
     AdoptContexts();
     ServeWindow();
     if (!life_.stopping.load()) Count();

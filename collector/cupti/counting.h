@@ -70,6 +70,12 @@ class Counting {
   // `step` has ended and the next one begins. `profiles`: the program's own profiler runs.
   void OnStepEnd(uint64_t step, bool profiles);
 
+  // --- For any thread, while no step ends.
+
+  // Another profiler comes: ends the window that runs, and waits a moment until all sessions are closed. For some
+  // steps nothing is begun.
+  void GiveWay() noexcept;
+
   // --- For any thread.
 
   // The context is about to be destroyed: ends what runs in it.
@@ -160,6 +166,8 @@ class Counting {
   void FinishBatch(Device* device);
   void BeginBatch(Device* device);
   bool RangesHaveTheirTurn(bool wanted);
+  // Whether what takes long is left as it is.
+  bool Hurries() const noexcept { return life_.stopping.load() || giving_way_.load(); }
   bool Waited(const Device& device) const;
   void CloseSampling() RFINJECT_REQUIRES(calls_);
   void CloseSessions();
@@ -208,6 +216,7 @@ class Counting {
   Windows windows_;
   Ranges ranges_;
   std::atomic<bool> times_lost_{false}, paused_{false}, opening_{false};
+  std::atomic<bool> giving_way_{false};  // our thread shall close all sessions
   // Launches may have waited for a call of ours in the step that runs.
   std::atomic<bool> kept_launches_{false};
   std::atomic<bool> instrumented_{false};  // for good, since CUPTI has not ended a window: no range may be opened

@@ -26,15 +26,15 @@ constexpr uint64_t kOfPlaces = 4;  // what is drawn: where in its window the dev
 void Counting::ServeWindow() {
   if (state_.load(std::memory_order_acquire) == Phase::kLogging) SampleInWindow();
   while (state_.load(std::memory_order_acquire) == Phase::kLogging) {
-    if (life_.stopping.load()) return;
+    if (Hurries()) return;
     WaitFor(50'000'000);
   }
   if (state_.load(std::memory_order_acquire) != Phase::kLogged) return;
   const int64_t deadline = MonotonicNs() + kLongestDrainNs;
   const auto poll = std::clamp<int64_t>(static_cast<int64_t>(pace_.step_ns() / 2), 500'000, 20'000'000);
   bool all = false;
-  while (!(all = window_.Poll()) && !life_.stopping.load() && MonotonicNs() < deadline) WaitFor(poll);
-  if (!life_.stopping.load()) ReadWindow();
+  while (!(all = window_.Poll()) && !Hurries() && MonotonicNs() < deadline) WaitFor(poll);
+  if (!Hurries()) ReadWindow();
   state_.store(Phase::kIdle, std::memory_order_release);
 }
 
@@ -66,7 +66,7 @@ bool Counting::SampleInWindow() {
   constexpr auto kAfterStopNs = static_cast<int64_t>(PmSampler::kAfterStopNs);
   length = std::min(length, std::max<int64_t>(span, 1'000'000) + kAfterStopNs);
   const auto sleep = [this](int64_t until) {
-    for (int64_t left = until - UnixNs(); left > 0 && !life_.stopping.load(); left = until - UnixNs()) {
+    for (int64_t left = until - UnixNs(); left > 0 && !Hurries(); left = until - UnixNs()) {
       const timespec pause = {0, std::min<int64_t>(left, 10'000'000)};
       nanosleep(&pause, nullptr);
     }

@@ -54,6 +54,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   void OnPolicy(const PolicyFacts& policy) noexcept override { operators_.OnPolicy(policy); }
   void OnFirstCall() noexcept override RFINJECT_EXCLUDES(boundary_);
   bool HasStepped() noexcept override;
+  void OnProfilerComes() noexcept override RFINJECT_EXCLUDES(boundary_);
   void OnStepEnd(uint64_t step) noexcept override RFINJECT_EXCLUDES(boundary_);
   void Stop() noexcept override RFINJECT_EXCLUDES(boundary_);
 
@@ -121,6 +122,12 @@ void HardwareSource::OnFirstCall() noexcept {
 bool HardwareSource::HasStepped() noexcept {
   const bool captured = tap_.graphs().TakeOptimizerCaptured();
   return !captured || off() || !CanEndStepSoon();
+}
+
+void HardwareSource::OnProfilerComes() noexcept {
+  if (state_.load() != State::kMeasuring || tap_.capturing() || !boundary_.LockFor(cupti::kStepLockWaitNs)) return;
+  const HeldLock held(boundary_);
+  counting_.GiveWay();
 }
 
 void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {

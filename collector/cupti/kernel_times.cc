@@ -25,6 +25,12 @@ void CUPTIAPI OnRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
 void CUPTIAPI OnComplete(CUcontext, uint32_t, uint8_t* buffer, size_t size, size_t valid) {
   if (KernelTimes* times = g_times.load(std::memory_order_acquire)) times->CompleteBuffer(buffer, size, valid);
 }
+void CUPTIAPI OnOwnRequest(uint8_t** buffer, size_t* size, size_t* max_records, void*) {
+  OnRequest(buffer, size, max_records);
+}
+void CUPTIAPI OnOwnComplete(uint8_t* buffer, size_t size, size_t valid, void*) {
+  OnComplete(nullptr, 0, buffer, size, valid);
+}
 
 // Copies what a record begins with, which is not aligned to its members, and sets what all kinds have; no start where
 // the record has no time.
@@ -44,19 +50,19 @@ Prefix ReadPrefix(const CUpti_Activity* record, KernelTimes::Record* found) {
 
 }  // namespace
 
-KernelTimes::KernelTimes(const Api& api, LaunchKeys& keys) : api_(api), keys_(keys) { pool_.reserve(kMaxBuffers); }
+KernelTimes::KernelTimes(const Api& api, const Subscription& subscription, LaunchKeys& keys)
+    : api_(api), activity_(api, subscription), keys_(keys) {
+  pool_.reserve(kMaxBuffers);
+}
 
 int KernelTimes::Register() {
-  // All three attributes are hints: an older CUPTI that does not know one refuses it and works on. Zeroed buffers
+  // Both attributes are hints: an older CUPTI that does not know one refuses it and works on. Zeroed buffers
   // save CUPTI a memset on the application's thread; per-thread buffers would need one buffer a thread for a window
   // of one step.
-  uint8_t on = 1, off = 0;
-  size_t size = sizeof on;
-  api_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
-  size = sizeof off;
-  api_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &off);
+  activity_.Set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
+  activity_.Set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
   g_times.store(this, std::memory_order_release);
-  return api_.cuptiActivityRegisterCallbacks(&OnRequest, &OnComplete);
+  return activity_.Register(&OnRequest, &OnComplete, &OnOwnRequest, &OnOwnComplete);
 }
 
 // Kernels come first: without them a window is worth nothing.
@@ -67,8 +73,8 @@ constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 
 int KernelTimes::DisableAll() {
   CUptiResult failure = CUPTI_SUCCESS;
   for (CUpti_ActivityKind kind : kKinds) {
-    CUptiResult result = api_.cuptiActivityDisable(kind);
-    if (result != CUPTI_SUCCESS) result = api_.cuptiActivityDisable(kind);
+    CUptiResult result = activity_.Disable(kind);
+    if (result != CUPTI_SUCCESS) result = activity_.Disable(kind);
     if (result != CUPTI_SUCCESS) failure = result;
   }
   open_ = failure != CUPTI_SUCCESS;
@@ -84,7 +90,7 @@ int KernelTimes::Begin() {
     requests_ = 0;
   }
   for (CUpti_ActivityKind kind : kKinds) {
-    const CUptiResult result = api_.cuptiActivityEnable(kind);
+    const CUptiResult result = activity_.Enable(kind);
     if (result == CUPTI_SUCCESS) continue;
     DisableAll();
     return result;
@@ -95,7 +101,7 @@ int KernelTimes::Begin() {
 
 int KernelTimes::End() { return open_ ? DisableAll() : CUPTI_ERROR_INVALID_OPERATION; }
 
-int KernelTimes::Flush(bool all) { return api_.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0); }
+int KernelTimes::Flush(bool all) { return activity_.Flush(all); }
 
 size_t KernelTimes::received() noexcept {
   if (!lock_.LockFor(kStepLockWaitNs)) return 0;
@@ -113,12 +119,13 @@ void KernelTimes::Take(std::vector<Record>* records, uint64_t* invalid, uint64_t
 }
 
 bool KernelTimes::OthersHaveIt() noexcept {
-  if (!lock_.LockFor(kStepLockWaitNs)) return false;
+  if (activity_.own() || !lock_.LockFor(kStepLockWaitNs)) return false;
   const HeldLock held(lock_);
   return requests_ == 0 && in_cupti_ == 0;
 }
 
 void KernelTimes::Leave() noexcept {
+  if (activity_.own() && open_) DisableAll();
   left_ = open_;
   open_ = false;
 }
@@ -167,11 +174,7 @@ void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noe
   const HeldLock held(lock_);
   if (in_cupti_ > 0) --in_cupti_;
   ReadRecords(buffer, valid);
-  size_t lost = 0;
-  if (api_.cuptiActivityGetNumDroppedRecords != nullptr &&
-      api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) == CUPTI_SUCCESS) {
-    dropped_ += lost;
-  }
+  dropped_ += activity_.Dropped();
   if (size == kBufferSize && pool_.size() < kMaxBuffers) {
     std::memset(buffer, 0, valid);
     pool_.push_back(buffer);
@@ -183,7 +186,7 @@ void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noe
 
 void KernelTimes::ReadRecords(uint8_t* buffer, size_t valid) noexcept {
   CUpti_Activity* record = nullptr;
-  while (valid > 0 && api_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+  while (valid > 0 && activity_.Next(buffer, valid, &record) == CUPTI_SUCCESS) {
     Record found = {};
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:

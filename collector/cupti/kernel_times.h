@@ -14,11 +14,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "collector/cupti/activity_records.h"
 #include "collector/sync.h"
 
 namespace rfinject::cupti {
 
-struct Api;
 class LaunchKeys;
 
 class KernelTimes {
@@ -37,7 +37,7 @@ class KernelTimes {
 
   // A process has one object, which is never destroyed: CUPTI's buffer callbacks carry no pointer, and may come at
   // any time.
-  KernelTimes(const Api& api, LaunchKeys& keys);
+  KernelTimes(const Api& api, const Subscription& subscription, LaunchKeys& keys);
 
   // --- For the thread that ends the steps. An int that is returned is a CUptiResult.
 
@@ -63,10 +63,11 @@ class KernelTimes {
   // more.
   bool still_open() const { return open_; }
 
-  // Whether CUPTI never asked us for a buffer in the window that ends. If something was launched in it, another
-  // tool's callbacks are registered, and the kinds that are enabled may be that tool's too.
+  // Whether the records are the process's, and CUPTI never asked us for a buffer in the window that ends. If something
+  // was launched in it, another tool's callbacks are registered, and the kinds that are enabled may be that tool's too.
   bool OthersHaveIt() noexcept;
-  // Ends a window without calling CUPTI: the tool that has the callbacks now wants the kinds enabled.
+  // Ends a window whose records nobody wants. Where they are the process's, without calling CUPTI: the tool that has the
+  // callbacks now wants the kinds enabled.
   void Leave() noexcept;
   // Must be called when no other tool uses activity records any more: disables the kinds that Leave left enabled, and
   // makes the callbacks ours again.
@@ -87,6 +88,7 @@ class KernelTimes {
   void ReadRecords(uint8_t* buffer, size_t valid) noexcept RFINJECT_REQUIRES(lock_);
 
   const Api& api_;
+  const ActivityRecords activity_;
   LaunchKeys& keys_;
   Mutex lock_;
   std::vector<uint8_t*> pool_ RFINJECT_GUARDED_BY(lock_);  // empty buffers, zeroed

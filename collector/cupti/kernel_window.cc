@@ -18,7 +18,7 @@ constexpr uint32_t kMaxTakenWindows = 3;
 
 void KernelWindow::Open() {
   if (!api_.has(kActivity)) return;
-  times_ = new KernelTimes(api_, keys_);
+  times_ = new KernelTimes(api_, tap_.subscription(), keys_);
   if (const int result = times_->Register(); result != CUPTI_SUCCESS) {
     ReportResult(recorder_, "cuptiActivityRegisterCallbacks", result);
     times_ = nullptr;
@@ -33,7 +33,7 @@ KernelWindow::Turn KernelWindow::TurnIn(uint64_t step, bool profiles) {
                                  "the program runs torch.profiler; no counters or times are taken meanwhile");
     }
   }
-  if (taken_.exchange(false)) quiet_until_ = step + kQuietSteps;
+  if (coming_.exchange(false) | taken_.exchange(false)) quiet_until_ = step + kQuietSteps;
   if (quiet_until_ == 0) return Turn::kOurs;
   if (step < quiet_until_) return Turn::kTheirs;
   quiet_until_ = 0;
@@ -78,9 +78,20 @@ KernelWindow::End KernelWindow::Finish(uint64_t step, bool profiles) {
   return End::kDone;
 }
 
+bool KernelWindow::Abandon() noexcept {
+  entries_.clear();
+  tap_.log().Close(&entries_);
+  entries_.clear();
+  return times_ == nullptr || times_->End() == CUPTI_SUCCESS;
+}
+
 bool KernelWindow::Lose() noexcept {
   const KernelTimes* lost = std::exchange(times_, nullptr);
   return lost != nullptr && lost->still_open();
+}
+
+void KernelWindow::TakeBuffersBack() noexcept {
+  if (times_ != nullptr) times_->Flush(true);
 }
 
 bool KernelWindow::Poll() {

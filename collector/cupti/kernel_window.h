@@ -48,6 +48,11 @@ class KernelWindow {
   };
   Turn TurnIn(uint64_t step, bool profiles);
 
+  // Another profiler comes: it is its turn for some steps.
+  void GiveWay() noexcept { coming_.store(true); }
+  // Ends a window whose times are not wanted any more. False: CUPTI refused.
+  bool Abandon() noexcept;
+
   // Times what is launched from now on, with `step`. False: no more times can be taken.
   bool Begin(uint64_t step);
   // What is launched from now on belongs to `step`.
@@ -61,6 +66,9 @@ class KernelWindow {
 
   // --- For our own thread, after Finish has returned kDone and before the next Begin.
 
+  // Makes CUPTI hand back our buffers, with whatever they hold: the records of another tool that comes would be written
+  // into them, and it knows nothing of them.
+  void TakeBuffersBack() noexcept;
   // Asks for the records. Returns whether all have come. A failure is reported.
   bool Poll();
   // Takes the times that have come. `all`: what has not come yet is not waited for. False: another tool has taken the
@@ -79,6 +87,7 @@ class KernelWindow {
   std::atomic<uint32_t> taken_windows_{0};  // windows in a row whose records another tool got
   std::atomic<bool> taken_{false};          // the last one was
   uint64_t quiet_until_ = 0;  // nothing of ours is collected before this step; 0: no other tool is in the way
+  std::atomic<bool> coming_{false};  // another profiler has come in this step
   bool profiler_reported_ = false;
 };
 

@@ -324,30 +324,19 @@ bool LaunchTap::Subscribe() {
     return false;
   }
   TickClock::Compare();  // before the first callback
-  char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1] = {};
-  CUptiResult result;
-  if (api_.has(kSubscribeV2)) {
-    CUpti_SubscriberParams params = {};
-    params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
-    params.subscriberName = "rfinject";
-    params.oldSubscriberName = holder;
-    params.oldSubscriberSize = CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN;
-    result = api_.cuptiSubscribe_v2(&subscriber_, &OnCupti, nullptr, &params);
-  } else {
-    result = api_.cuptiSubscribe(&subscriber_, &OnCupti, nullptr);
+  SubscriberName holder;
+  const CUptiResult result = cupti::Subscribe(api_, &OnCupti, &subscription_, &holder);
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && holder[0] != '\0') {
+    ReportCondition(recorder_, ConditionId::kSubscriber, holder.data());
+    return false;
   }
   if (result != CUPTI_SUCCESS) {
-    if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && holder[0] != '\0') {
-      ReportCondition(recorder_, ConditionId::kSubscriber, holder);
-    } else {
-      ReportResult(recorder_, "cuptiSubscribe", result);
-    }
-    subscriber_ = nullptr;
+    ReportResult(recorder_, "cuptiSubscribe", result);
     return false;
   }
   g_tap.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
-  HostGuest(api_, subscriber_);
+  HostGuest(api_, subscription_);
   return Enable();
 }
 
@@ -362,7 +351,7 @@ void LaunchTap::Begin(CUcontext context, uint32_t device) {
 // cannot be had.
 bool LaunchTap::Enable() {
   const auto enable = [this](CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
-    return api_.cuptiEnableCallback(1, subscriber_, domain, cbid);
+    return api_.cuptiEnableCallback(1, subscription_.handle, domain, cbid);
   };
   for (CUpti_CallbackId cbid : LaunchCbids()) {
     const CUptiResult result = enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);

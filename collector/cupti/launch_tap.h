@@ -23,6 +23,7 @@
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
 #include "collector/cupti/operator_calls.h"
+#include "collector/cupti/subscription.h"
 #include "collector/recorder.h"
 
 namespace rfinject::cupti {
@@ -63,6 +64,8 @@ class LaunchTap {
   // Makes the callback do nothing any more. The subscription stays: giving it up would let another tool finalise
   // CUPTI under the program. Any thread may call this.
   void Close() noexcept;
+
+  const Subscription& subscription() const noexcept { return subscription_; }
 
   // The log of launches in any context, while kernels are timed.
   LaunchLog& log() noexcept { return log_; }
@@ -117,7 +120,7 @@ class LaunchTap {
   Listener& listener_;
 
   // Set by Subscribe, before the first callback.
-  CUpti_SubscriberHandle subscriber_ = nullptr;
+  Subscription subscription_;
   // Set by Begin, and read where `recording_` was seen.
   uint32_t device_ = 0;
   std::optional<DeviceMemory> memory_;

@@ -1,5 +1,7 @@
 #include "injector/python/torch_state.h"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <string>
 #include <utility>
@@ -91,6 +93,15 @@ RunFacts ReadVersions() {
     facts.cudnn_version += number.Text();
   }
   return run;
+}
+
+bool HasCuptiPython() {
+  // Where it is looked for, the finders of the import system may run code of the program's.
+  for (const Ref& folder : ImportedModule(*g_state_python, "sys").Attribute("path").Parts()) {
+    const std::string path = folder.Text();
+    if (!path.empty() && access((path + "/cupti/cupti.pyi").c_str(), F_OK) == 0) return true;
+  }
+  return false;
 }
 
 PolicyFacts ReadPolicy() {

@@ -17,6 +17,9 @@ void InitTorchState(const PythonApi& python);
 // Returns Python's, torch's, CUDA's and cuDNN's versions, and torchvision's if the program has imported it.
 RunFacts ReadVersions();
 
+// Whether the package cupti-python is installed for this program: PyTorch's newer profiler needs it.
+bool HasCuptiPython();
+
 // Returns the precision policy as it is now. autocast_dtype holds every type that any call has seen in force, joined
 // by '+'. Takes about a microsecond.
 PolicyFacts ReadPolicy();

@@ -201,6 +201,44 @@ class Values(Measured):
             self.assertNotIn("MEASURED by", text, format_)
 
 
+class Profilers(Measured):
+    """torch.profiler in the program gets every kernel, by its own clock, as it does alone."""
+
+    def recorded(self, cupti, **more):
+        variables = gpu.environment(gpu.A100, cupti, RFINJECT_OVERHEAD=50, RFX_SIM_NOISE=0)
+        variables.update(more)
+        alone = gpu.run([gpu.PYTHON, gpu.PROGRAMS / "profiled.py", 60, 30], variables)
+        with tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-") as folder:
+            beside = gpu.run([RFINJECT, "-o", folder + "/", gpu.PYTHON, gpu.PROGRAMS / "profiled.py", 60, 30], variables,
+                             traces=folder)
+            (trace,) = rfx_trace.read_traces(folder)
+        for result in alone, beside:
+            self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["trained"]), result.stderr)
+        counts = [re.findall(r"recorded (\d+) kernels, (\d+) in time, (\d+) us", result.stdout) for result in (alone, beside)]
+        self.assertEqual(len(counts[1]), 2)
+        for (kernels, _, us), (found, in_time, found_us) in zip(*counts):
+            self.assertEqual((found, in_time), (kernels, kernels))
+            self.assertGreater(int(kernels), 100)
+            self.assertLess(abs(int(found_us) / int(us) - 1), 0.6)  # a clock of other ticks would be twice as fast
+        self.assertIn("program-profiler", trace.diagnostic_ids())
+        self.assertEqual(len(trace.steps), 240)
+        return beside
+
+    def test_of_the_process(self):
+        self.recorded(usual()[0])
+
+    @unittest.skipIf(cuda_major() < 13, "no CUPTI of that version has several subscribers")
+    def test_beside_our_own_records(self):
+        # An installed cupti-python makes rfinject share CUPTI with several.
+        with tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-") as packages:
+            os.mkdir(packages + "/cupti")
+            open(packages + "/cupti/cupti.pyi", "w").close()
+            beside = self.recorded("cupti133/libcupti.so.13", RFINJECT_LOG="3",
+                                   PYTHONPATH=f"{packages}{os.pathsep}{gpu.HERE / 'site'}")
+        self.assertIn("cuptiActivityEnable_v2 ", beside.stderr)
+        self.assertNotIn("cuptiActivityEnable ", beside.stderr)
+
+
 class Operators(Measured):
     """A measured run says of operators what an estimate of the same program says: both on the virtual GPU."""
 

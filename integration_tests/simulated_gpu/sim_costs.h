@@ -33,6 +33,8 @@ inline constexpr Cost kCosts[] = {
     // Activity records.
     {"cuptiActivityEnable",                             12'000, 0, "", "calls/*: the first 69 us"},
     {"cuptiActivityDisable",                             4'600, 0, "", "calls/*"},
+    {"cuptiActivityEnable_v2",                          12'000, 0, "", "taken to cost what cuptiActivityEnable does"},
+    {"cuptiActivityDisable_v2",                          4'600, 0, "", "taken to cost what cuptiActivityDisable does"},
     {"cuptiActivityFlushAll",                           60'000, 600, "record", "calls/*: 0.27 (349), 0.46 (600), 0.80 ms (1238)"},
     // Ranges. Start once after Enable: 155 ms (4), 159 (16), 215 (64), 534 (436), 609 (512), 867 (750), 1497 ms (1547).
     {"cuptiRangeProfilerStart",                      5'900'000, 0, "", "pm/sessions_and_sampling.txt: C, again without Disable"},
