@@ -30,6 +30,7 @@ constexpr uint32_t kSpread = 4;
 constexpr uint32_t kPlaceBits = 10, kPlaces = (1u << kPlaceBits) - 1;
 
 enum Dropped : uint32_t { kUsed, kTooFew, kNoFit, kOverflow, kRefused };
+constexpr double kNeverWithoutBytesNs = 10'000;
 
 // The samples of the time in which `kernels` ran, on a clock that is `ahead_ns` ahead: a window that is ended late,
 // as by a thread of low priority, has samples of steps that were not timed.
@@ -151,8 +152,10 @@ void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
   // Samples in which kernels have less than half of their share by time are of another time, or of counters that
   // somebody else holds.
   const double least = BusyShare(kernels) / 2;
-  const bool fits = joined.fits() && joined.share_in_kernels >= least && std::fabs(joined.offset_ns) <= kNearClocksNs;
-  if (!fits) {
+  const bool zero = std::ranges::all_of(window_.values, [](double value) { return value == 0; });
+  zero_windows_ = zero ? zero_windows_ + 1 : 0;
+  const bool fits = !zero && joined.fits() && joined.share_in_kernels >= least && std::fabs(joined.offset_ns) <= kNearClocksNs;
+  if (!fits && !zero) {
     options.first_sample_ns = window_.begin.front() + ahead;
     options.offset_tolerance_ns = JoinOptions{}.offset_tolerance_ns;
     const Joined other = JoinSamples(window_, kernels, options);
@@ -261,6 +264,8 @@ void ByteSampler::AddLaunches(const TimeJoin& join, const Joined& joined, const 
     if (!complete && (own_[key] != 0 || of.all < kSpread)) continue;
     if (complete) own_[key] += of.all;
     for (const Launch* launch : of.own) {
+      // So long a kernel moves something; what stays zero was not counted.
+      if (launch->ns > kNeverWithoutBytesNs && launch->values[0] + launch->values[1] == 0) continue;
       samples_.AddSample(key, complete ? in_step : Recorder::kOfNoStep, kDramBytes,
                          Rounded(launch->values[0] + launch->values[1]));
       for (size_t m = kDramMetrics; m < launch->values.size(); ++m) {

@@ -46,10 +46,13 @@ class ByteSampler {
   void Solve();
   // Whether the tensor pipes were seen to rest all the while that a launch of `key` ran: it has no tensor FLOP.
   bool SawNoTensor(uint32_t key) const { return no_tensor_.contains(key); }
+  // Whether the last windows held nothing but zeros, though kernels ran.
+  bool SeesNothing() const { return zero_windows_ >= kZeroWindows; }
   // How many windows have given bytes.
   uint32_t used_windows() const { return used_windows_; }
 
  private:
+  static constexpr uint32_t kZeroWindows = 3;
   void AddLaunches(const TimeJoin& join, const Joined& joined, const std::vector<TimedKernel>& kernels,
                    const std::vector<uint32_t>& launch_of, trace::SampledWindow* window);
   void AddWindow(const TimeJoin& join, uint64_t step);
@@ -69,6 +72,7 @@ class ByteSampler {
   OverlapSolver solver_;
   uint32_t windows_of_solver_ = 0;
   uint32_t used_windows_ = 0;
+  uint32_t zero_windows_ = 0;  // in a row
   size_t tensor_metric_;  // of the sampler's; their number where it has none
   StepTimeline timeline_;
   std::unordered_set<uint32_t> no_tensor_;

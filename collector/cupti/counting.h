@@ -134,7 +134,7 @@ class Counting {
     uint32_t contexts_seen = 0;
     size_t devices = 0;
     arming::Backoff backoff;
-    bool busy_reported = false;
+    bool busy_reported = false, zeros_reported = false;
   };
 
   // --- The thread that ends the steps.
@@ -154,6 +154,7 @@ class Counting {
   void AdoptContexts();
   bool Busy(const char* what, int result);
   void Refused(const char* what, int result);
+  void ReportZeros();
   void LoseBytes(Device* device, const char* what, int result) RFINJECT_REQUIRES(calls_);
   void ServeWindow();
   bool SampleInWindow();

@@ -105,6 +105,10 @@ bool Counting::Busy(const char* what, int result) {
   return true;
 }
 
+void Counting::ReportZeros() {
+  if (!std::exchange(opened_.zeros_reported, true)) ReportCondition(recorder_, ConditionId::kZeros);
+}
+
 void Counting::Refused(const char* what, int result) {
   if (!Busy(what, result)) ReportResult(recorder_, what, result);
 }
@@ -384,6 +388,7 @@ void Counting::FinishBatch(Device* device) {
     KeepingLaunches(*device->context, [&] { ranges.Close(); });
     ranges.Lose();
   }
+  if (ranges.TakeZeros()) ReportZeros();
   if (ranges.TakeSparse()) {
     recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
                                "sparse tensor instructions ran; their FLOP are not in the dense counters");

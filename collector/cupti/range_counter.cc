@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,11 @@ RangeCounter::RangeCounter(CountedContext& context, std::unique_ptr<CounterBacke
       samples_(recorder, keys),
       wanted_(VariesOf(*backend_), LaterOf(*backend_)) {
   samples_.Describe(*backend_);
+  // Bytes come first: they show whether the counters count.
+  for (size_t group = 0; group < backend_->groups().size() && !counts_bytes_; ++group) {
+    counts_bytes_ = backend_->groups()[group].kind == GroupKind::kSampled;
+    if (counts_bytes_) group_ = group;
+  }
 }
 
 void RangeCounter::AddKey(uint32_t key) {
@@ -142,6 +148,17 @@ int RangeCounter::Begin() {
   return CUPTI_SUCCESS;
 }
 
+bool RangeCounter::IsHeldByOthers(const RangeBatch& batch, const std::vector<double>& values) const {
+  // Of many kernels some move bytes, and some calculate.
+  constexpr size_t kMany = 6;
+  std::set<uint32_t> keys;
+  for (size_t i = 0; i < batch.used(); ++i) keys.insert(batch.range(i).key);
+  const bool cannot_be = backend_->groups()[group_].kind == GroupKind::kSampled && keys.size() >= kMany;
+  const bool doubts = doubts_zeros_ || (counts_bytes_ && !saw_bytes_);
+  return (cannot_be || (doubts && IsTensor(group_))) && !values.empty() &&
+         std::ranges::all_of(values, [](double value) { return value == 0; });
+}
+
 int RangeCounter::Finish(bool waited) {
   if (lost_) Lose();
   if (batch_ == nullptr) return CUPTI_SUCCESS;
@@ -163,6 +180,8 @@ int RangeCounter::Finish(bool waited) {
   const size_t width = backend_->groups()[group_].metrics.size();
   std::vector<uint32_t> launched;
   stuck_ = used > 0;
+  const bool held = IsHeldByOthers(*batch, values);
+  zeros_ = zeros_ || held;
   for (size_t i = 0; i < used; ++i) {
     const RangeBatch::Range& range = batch->range(i);
     launched.push_back(range.key);
@@ -172,7 +191,12 @@ int RangeCounter::Finish(bool waited) {
       wanted_.Spoiled(range.key);
       continue;
     }
+    if (held) {
+      wanted_.Spoiled(range.key);
+      continue;
+    }
     stuck_ = false;
+    saw_bytes_ = saw_bytes_ || backend_->groups()[group_].kind == GroupKind::kSampled;
     if (!whole) {
       recorder_.CountDrop("ranges that CUPTI gave no values for");
       wanted_.Missed(range.key);

@@ -55,6 +55,33 @@ INSTANTIATE_TEST_SUITE_P(Calls, Busy,
                                            "cuptiRangeProfilerStart"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Somebody who holds the counters may leave zeros behind instead of an error (DCGM issue 56, dynolog issue 99).
+class Zeros : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
+ protected:
+  Zeros() : SimulatedGpu(GetParam(), GetParam() == std::string("cupti124/libcupti.so.12") ? "GV100" : "GA100") {}
+};
+
+TEST_P(Zeros, AreNotMeasuredUntilSomethingIsCounted) {
+  driver_.sim_set_zeros_(1);
+  EXPECT_TRUE(RunUntil([this] { return recorder_.HasDiagnostic("counters-zero"); }));
+  Run(200);
+  for (auto& [key, count] : CountSamples()) {
+    if (std::get<0>(key) != "conv") continue;
+    EXPECT_EQ(count[kDramBytes], 0u);
+    EXPECT_EQ(count[kFlopFirst + static_cast<uint32_t>(Precision::kTf32Tensor)], 0u);
+    EXPECT_EQ(count[kFlopFirst + static_cast<uint32_t>(Precision::kFp16Tensor)], 0u);
+  }
+  driver_.sim_set_zeros_(0);
+  EXPECT_TRUE(RunUntil([this] { return step_ % 10 == 0 && IsComplete(); }));
+  CheckSamples();
+  const std::vector<std::string> ids = DiagnosticIds();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "counters-zero"), 1);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Chips, Zeros, ::testing::Values("cupti13/libcupti.so.13", "cupti124/libcupti.so.12"),
+                         [](const auto& info) { return std::string(info.index == 0 ? "GA100" : "GV100"); });
+
 // torch.profiler: takes CUPTI's activity records without asking, and expects every record.
 std::atomic<bool> g_profiles{false};
 std::atomic<uint64_t> g_profiled_records{0};

@@ -68,6 +68,7 @@ Result CallReal(void* library, const char* name, Params* params, Result missing)
 // The sum of a metric over kernels.
 inline double ValueOf(const std::vector<const SimKernel*>& kernels, std::string_view metric) {
   double sum = 0;
+  if (sim_zeros() != 0 && metric.find("sass") == metric.npos) return 0;
   for (const SimKernel* kernel : kernels) {
     for (size_t i = 0; i < kernel->metric_count; ++i) {
       if (metric == kernel->metrics[i].name) sum += kernel->metrics[i].value;

@@ -205,6 +205,7 @@ CUptiResult SimPmEvaluate(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params
   Sample sample;
   memcpy(&sample, place, sizeof sample);
   std::fill_n(params->pMetricValues, params->numMetrics, 0.0);
+  if (sim_zeros() != 0) return CUPTI_SUCCESS;
   for (size_t k = 0; k < sample.count; ++k) {
     Part part;
     memcpy(static_cast<void*>(&part), place + sizeof sample + k * sizeof part, sizeof part);

@@ -36,6 +36,7 @@ struct World {
   void* callback = nullptr;
   std::atomic<int> graph_ids{SIM_GRAPH_IDS};
   std::atomic<int> exclusive{1};
+  std::atomic<int> zeros{0};
 };
 
 World& TheWorld() {
@@ -152,6 +153,8 @@ int sim_device_of(CUcontext context) {
 }
 
 void sim_set_exclusive(int exclusive) { TheWorld().exclusive = exclusive; }
+void sim_set_zeros(int zeros) { TheWorld().zeros = zeros; }
+int sim_zeros(void) { return TheWorld().zeros; }
 int sim_exclusive(void) { return TheWorld().exclusive; }
 
 void sim_share_answers(void) {

@@ -179,6 +179,9 @@ void sim_hold_until(uint64_t then);
 // Whether PM sampling and the range profiler exclude each other on a device, as they do at first
 // (docs/measurements/h200).
 void sim_set_exclusive(int exclusive);
+// Whether the counters stay zero, as where another process holds them; what patched code counts is right.
+void sim_set_zeros(int zeros);
+int sim_zeros(void);
 int sim_exclusive(void);
 
 // From now on, what the real libraries answer is kept for this process and those that it forks, of which one may run
