@@ -120,9 +120,24 @@ void ExaminePermission(const MachineView& machine, std::vector<GpuFinding>* find
   findings->push_back(Good("counters", std::string("for administrators, which ") + held + " makes us"));
 }
 
+// Whether somebody holds the clock below what the GPU could run at, as far as nvidia-smi tells. Of clocks that are
+// locked (nvidia-smi -lgc) it says nothing.
+void ExamineClock(const std::string& smi, std::vector<GpuFinding>* findings) {
+  const std::string set = ValueOf(smi, "Graphics", "\n    Applications Clocks");
+  const std::string usual = ValueOf(smi, "Graphics", "\n    Default Applications Clocks");
+  const bool lowered = !set.empty() && !usual.empty() && set != usual;
+  std::string reason = ValueOf(smi, "Applications Clocks Setting");
+  if (!lowered && reason != "Active") return;
+  findings->push_back({.what = "clock",
+                       .text = "an administrator holds the GPU's clock" + (lowered ? " at " + set + ", by default it is " + usual : "") +
+                               ": what is measured is of that clock, the roofs are of the boost clock",
+                       .remedy = "nvidia-smi -rac, and -rgc for clocks that are locked, on the host"});
+}
+
 void ExamineSharing(const MachineView& machine, std::vector<GpuFinding>* findings) {
   // nvidia-smi knows what the driver's files do not say. Without it those conditions show when a program runs.
   const std::string smi = machine.run({"nvidia-smi", "-q"}).value_or("");
+  ExamineClock(smi, findings);
   const char* visible = machine.environment("CUDA_VISIBLE_DEVICES");
   if (visible != nullptr && std::string_view(visible).substr(0, 4) == "MIG-") {
     findings->push_back(Bad("mig", ConditionId::kMig, std::string("CUDA_VISIBLE_DEVICES=") + visible, false));

@@ -116,6 +116,21 @@ TEST_F(DoctorGpu, AdministratorsOnly) {
   EXPECT_THAT(TextOf("counters"), HasSubstr("it may be that"));
 }
 
+TEST_F(DoctorGpu, AClockThatIsHeldDown) {
+  const std::string before = "    Clocks\n        Graphics                                       : 345 MHz\n";
+  const auto say = [&](const char* set, const char* reason) {
+    commands_["nvidia-smi -q"] = before + "    Clocks Event Reasons\n        Applications Clocks Setting                    : " +
+                                 reason + "\n    Applications Clocks\n        Graphics                                       : " + set +
+                                 "\n    Default Applications Clocks\n        Graphics                                       : 1980 MHz\n";
+  };
+  say("1980 MHz", "Not Active");
+  EXPECT_EQ(TextOf("clock"), "");
+  say("1980 MHz", "Active");
+  EXPECT_THAT(TextOf("clock"), HasSubstr("holds the GPU's clock: what is measured"));
+  say("1095 MHz", "Not Active");
+  EXPECT_THAT(TextOf("clock"), HasSubstr("at 1095 MHz, by default it is 1980 MHz"));
+}
+
 // Word for word, and what holds where the program runs first.
 TEST_F(DoctorGpu, WhatToAskTheAdministratorFor) {
   EXPECT_EQ(WhatToAsk(machine_, ExamineGpus(machine_)), "");

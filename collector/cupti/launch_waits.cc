@@ -16,6 +16,8 @@ constexpr uint32_t kFreeLaunches = 256;
 constexpr double kFollows = 1.0 / 64, kFollowsDown = 1.0 / 1024;
 // A call this much longer than usual, as a rule the first of a kernel, is not one to learn from, though many are.
 constexpr double kMuchLonger = 2;
+// While the GPU keeps up one call in so many is looked at, until so many of these in a row took much longer.
+constexpr uint32_t kLooksAt = 16, kKeptInARow = 2;
 // No call that returns takes longer; the clock has jumped.
 constexpr double kLongestNs = 1e11;
 
@@ -28,6 +30,8 @@ struct Launching {
   bool of_backward = false;
   uint32_t emptied = 0;            // g_emptied, when the thread last saw it
   uint32_t launches = 0;           // since then
+  uint32_t begun = 0;              // in all
+  uint32_t kept = 0;               // of those that were looked at, the last ones that took much longer
   std::array<UsualCall, 4> usual;  // by kind
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Launching t_launching;
@@ -49,6 +53,7 @@ double UsualCall::Add(int64_t ticks, bool free) noexcept {
 
 void BeginLaunchWait(CallKind kind, bool of_backward) noexcept {
   Launching& launching = t_launching;
+  if (launching.begun++ % kLooksAt != 0 && g_short.load(std::memory_order_relaxed)) return;
   launching.kind = kind;
   launching.of_backward = of_backward;
   launching.began = TickClock::Now();
@@ -63,8 +68,11 @@ void EndLaunchWait(bool done) noexcept {
   if (ticks < 0 || static_cast<double>(ticks) * tick_ns > kLongestNs) return;
   const uint32_t emptied = g_emptied.load(std::memory_order_relaxed);
   if (std::exchange(launching.emptied, emptied) != emptied) launching.launches = 0;
-  const bool free = g_short.load(std::memory_order_relaxed) || launching.launches++ < kFreeLaunches;
+  const bool keeps_up = g_short.load(std::memory_order_relaxed);
+  const bool free = keeps_up || launching.launches++ < kFreeLaunches;
   const double more = launching.usual[static_cast<size_t>(launching.kind)].Add(ticks, free);
+  launching.kept = 2 * more > static_cast<double>(ticks) ? launching.kept + 1 : 0;
+  if (keeps_up && launching.kept >= kKeptInARow) g_short.store(false, std::memory_order_relaxed);
   AddLaunchWait(static_cast<int64_t>(more * tick_ns), launching.of_backward);
 }
 

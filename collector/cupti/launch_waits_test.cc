@@ -118,5 +118,18 @@ TEST(LaunchWaits, AreWaitsOfTheStepAlsoOfItsBackward) {
   EXPECT_EQ(TakeWaits().gpu_ns, 0u);
 }
 
+// Where the GPU keeps up nothing waits, and few launches are looked at; a queue that fills up is seen soon.
+TEST(LaunchWaits, AreSeenAlsoWhereTheGpuKeptUpBefore) {
+  TickClock::Compare();
+  Pass(5'000'000);
+  NoteLaunchesBehind(3);
+  for (int i = 0; i < 2000; ++i) LaunchFor(2'000);
+  (void)TakeWaits();
+  for (int i = 0; i < 40; ++i) LaunchFor(200'000);  // at least two of these are looked at
+  (void)TakeWaits();
+  for (int i = 0; i < 20; ++i) LaunchFor(200'000);
+  EXPECT_GE(TakeWaits().gpu_ns, 20u * 190'000);
+}
+
 }  // namespace
 }  // namespace rfinject::cupti
