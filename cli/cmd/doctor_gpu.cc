@@ -129,7 +129,8 @@ void ExamineClock(const std::string& smi, std::vector<GpuFinding>* findings) {
   std::string reason = ValueOf(smi, "Applications Clocks Setting");
   if (!lowered && reason != "Active") return;
   findings->push_back({.what = "clock",
-                       .text = "an administrator holds the GPU's clock" + (lowered ? " at " + set + ", by default it is " + usual : "") +
+                       .text = "an administrator holds the GPU's clock" +
+                               (lowered ? " at " + set + ", by default it is " + usual : "") +
                                ": what is measured is of that clock, the roofs are of the boost clock",
                        .remedy = "nvidia-smi -rac, and -rgc for clocks that are locked, on the host"});
 }

@@ -119,9 +119,10 @@ TEST_F(DoctorGpu, AdministratorsOnly) {
 TEST_F(DoctorGpu, AClockThatIsHeldDown) {
   const std::string before = "    Clocks\n        Graphics                                       : 345 MHz\n";
   const auto say = [&](const char* set, const char* reason) {
-    commands_["nvidia-smi -q"] = before + "    Clocks Event Reasons\n        Applications Clocks Setting                    : " +
-                                 reason + "\n    Applications Clocks\n        Graphics                                       : " + set +
-                                 "\n    Default Applications Clocks\n        Graphics                                       : 1980 MHz\n";
+    commands_["nvidia-smi -q"] =
+        before + "    Clocks Event Reasons\n        Applications Clocks Setting                    : " + reason +
+        "\n    Applications Clocks\n        Graphics                                       : " + set +
+        "\n    Default Applications Clocks\n        Graphics                                       : 1980 MHz\n";
   };
   say("1980 MHz", "Not Active");
   EXPECT_EQ(TextOf("clock"), "");

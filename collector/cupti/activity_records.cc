@@ -35,7 +35,8 @@ CUptiResult ActivityRecords::Next(uint8_t* buffer, size_t valid, CUpti_Activity*
 uint64_t ActivityRecords::Dropped() const {
   size_t dropped = 0;
   if (own()) {
-    if (api_.cuptiActivityGetNumDroppedRecords_v2(subscription_.handle, nullptr, 0, &dropped) != CUPTI_SUCCESS) return 0;
+    if (api_.cuptiActivityGetNumDroppedRecords_v2(subscription_.handle, nullptr, 0, &dropped) != CUPTI_SUCCESS)
+      return 0;
   } else if (api_.cuptiActivityGetNumDroppedRecords == nullptr ||
              api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) != CUPTI_SUCCESS) {
     return 0;

@@ -26,8 +26,9 @@ class ActivityRecords {
                        RecordsRequest own_request, RecordsComplete own_complete) const;
   CUptiResult Enable(CUpti_ActivityKind kind) const;
   CUptiResult Disable(CUpti_ActivityKind kind) const;
-  // Hands back the buffers of all subscribers whose records are complete. `all`: also those that hold a record of what
-  // still runs, which then has no time; only where the records are the process's, since others would lose theirs.
+  // Hands back the buffers of all subscribers whose records are complete. `all`: also those that hold a record of
+  // what still runs, which then has no time; only where the records are the process's, since others would lose
+  // theirs.
   CUptiResult Flush(bool all) const;
   // Moves `record`, null before the first, to the next one in the buffer.
   CUptiResult Next(uint8_t* buffer, size_t valid, CUpti_Activity** record) const;

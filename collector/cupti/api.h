@@ -55,19 +55,20 @@
   F(cuptiActivityGetNextRecord)        \
   F(cuptiActivityFlushAll)             \
   F(cuptiActivitySetAttribute)
-// One subscriber's activity records, beside those of others (13.3). The headers that we are compiled with may be older,
-// so these come with their parameters.
-#define RFINJECT_OWN_RECORDS_FUNCTIONS(F)                                                                           \
-  F(cuptiActivityRegisterCallbacks_v2, (CUpti_SubscriberHandle, RecordsRequest, RecordsComplete))                   \
-  F(cuptiActivityEnable_v2, (CUpti_SubscriberHandle, CUpti_ActivityKind, void* config))                             \
-  F(cuptiActivityDisable_v2, (CUpti_SubscriberHandle, CUpti_ActivityKind, void* config))                            \
-  F(cuptiActivityGetNextRecord_v2, (CUpti_SubscriberHandle, uint8_t * buffer, size_t valid, CUpti_Activity**))      \
-  F(cuptiActivityGetNumDroppedRecords_v2, (CUpti_SubscriberHandle, CUcontext, uint32_t stream, size_t * dropped))   \
-  F(cuptiActivitySetAttribute_v2, (CUpti_SubscriberHandle, CUpti_ActivityAttribute, size_t * size, void* value))    \
+// One subscriber's activity records, beside those of others (13.3). The headers that we are compiled with may be
+// older, so these come with their parameters.
+#define RFINJECT_OWN_RECORDS_FUNCTIONS(F)                                                                            \
+  F(cuptiActivityRegisterCallbacks_v2, (CUpti_SubscriberHandle, RecordsRequest, RecordsComplete))                    \
+  F(cuptiActivityEnable_v2, (CUpti_SubscriberHandle, CUpti_ActivityKind, void* config))                              \
+  F(cuptiActivityDisable_v2, (CUpti_SubscriberHandle, CUpti_ActivityKind, void* config))                             \
+  F(cuptiActivityGetNextRecord_v2, (CUpti_SubscriberHandle, uint8_t * buffer, size_t valid, CUpti_Activity**))       \
+  F(cuptiActivityGetNumDroppedRecords_v2, (CUpti_SubscriberHandle, CUcontext, uint32_t stream, size_t * dropped))    \
+  F(cuptiActivitySetAttribute_v2, (CUpti_SubscriberHandle, CUpti_ActivityAttribute, size_t * size, void* value))     \
   F(cuptiActivityPushExternalCorrelationId_v2, (CUpti_SubscriberHandle, CUpti_ExternalCorrelationKind, uint64_t id)) \
-  F(cuptiActivityPopExternalCorrelationId_v2, (CUpti_SubscriberHandle, CUpti_ExternalCorrelationKind, uint64_t * id)) \
-  F(cuptiActivityEnableDriverApi_v2, (CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t enable))                    \
-  F(cuptiActivityEnableRuntimeApi_v2, (CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t enable))                   \
+  F(cuptiActivityPopExternalCorrelationId_v2,                                                                        \
+    (CUpti_SubscriberHandle, CUpti_ExternalCorrelationKind, uint64_t * id))                                          \
+  F(cuptiActivityEnableDriverApi_v2, (CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t enable))                     \
+  F(cuptiActivityEnableRuntimeApi_v2, (CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t enable))                    \
   F(cuptiGetTimestamp_v2, (CUpti_SubscriberHandle, uint64_t * ns))
 #define RFINJECT_PROFILER_HOST_FUNCTIONS(F) \
   F(cuptiProfilerHostInitialize)            \

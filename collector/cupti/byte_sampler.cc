@@ -154,7 +154,8 @@ void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
   const double least = BusyShare(kernels) / 2;
   const bool zero = std::ranges::all_of(window_.values, [](double value) { return value == 0; });
   zero_windows_ = zero ? zero_windows_ + 1 : 0;
-  const bool fits = !zero && joined.fits() && joined.share_in_kernels >= least && std::fabs(joined.offset_ns) <= kNearClocksNs;
+  const bool fits =
+      !zero && joined.fits() && joined.share_in_kernels >= least && std::fabs(joined.offset_ns) <= kNearClocksNs;
   if (!fits && !zero) {
     options.first_sample_ns = window_.begin.front() + ahead;
     options.offset_tolerance_ns = JoinOptions{}.offset_tolerance_ns;

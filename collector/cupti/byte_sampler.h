@@ -34,7 +34,11 @@ class ByteSampler {
   // Opens the session if it is not open, for kernels that last `kernel_ns` as a rule. Returns a CUptiResult.
   int Open(uint64_t kernel_ns);
   bool is_open() const { return sampler_->is_open(); }
-  void Close() { sampler_->Close(); }
+  // A window that was not decoded is lost.
+  void Close() {
+    sampler_->Close();
+    has_window_ = false;
+  }
   uint64_t window_ns() const { return sampler_->window_ns(); }
 
   int Start() { return sampler_->Start(); }
@@ -73,7 +77,7 @@ class ByteSampler {
   uint32_t windows_of_solver_ = 0;
   uint32_t used_windows_ = 0;
   uint32_t zero_windows_ = 0;  // in a row
-  size_t tensor_metric_;  // of the sampler's; their number where it has none
+  size_t tensor_metric_;       // of the sampler's; their number where it has none
   StepTimeline timeline_;
   std::unordered_set<uint32_t> no_tensor_;
   std::unordered_map<uint32_t, uint32_t> own_;  // by key: launches that had bytes of their own

@@ -117,10 +117,10 @@ void Counting::GiveWay() noexcept {
   if (state_.load() == Phase::kLogging && window_.Abandon()) state_.store(Phase::kIdle);
   contexts_.ForEach([](CountedContext& one) { one.gate().Allow(0); });
   if (!life_.begun.load()) return;
-  giving_way_.store(true);
+  life_.giving_way.store(true);
   event_.Signal();
   const int64_t deadline = MonotonicNs() + kLongestGivingWayNs;
-  while (giving_way_.load() && !life_.done.load() && MonotonicNs() < deadline) {
+  while (life_.giving_way.load() && !life_.done.load() && MonotonicNs() < deadline) {
     const timespec pause = {0, 200'000};
     nanosleep(&pause, nullptr);
   }
@@ -275,10 +275,10 @@ void Counting::Run() {
   ReportFacts();
   while (!life_.stopping.load()) {
     const uint32_t seen = event_.count();
-    if (giving_way_.load()) {
+    if (life_.giving_way.load()) {
       CloseSessions();
       window_.TakeBuffersBack();
-      giving_way_.store(false);
+      life_.giving_way.store(false);
     }
     AdoptContexts();
     ServeWindow();

@@ -99,6 +99,7 @@ class Counting {
   };
   struct Life {
     std::atomic<bool> started{false}, planned{false}, begun{false}, stopping{false}, done{false};
+    std::atomic<bool> giving_way{false};  // our thread shall close all sessions
   };
   // The window that runs, and what is known for the next.
   struct Windows {
@@ -168,7 +169,7 @@ class Counting {
   void BeginBatch(Device* device);
   bool RangesHaveTheirTurn(bool wanted);
   // Whether what takes long is left as it is.
-  bool Hurries() const noexcept { return life_.stopping.load() || giving_way_.load(); }
+  bool Hurries() const noexcept { return life_.stopping.load() || life_.giving_way.load(); }
   bool Waited(const Device& device) const;
   void CloseSampling() RFINJECT_REQUIRES(calls_);
   void CloseSessions();
@@ -217,7 +218,6 @@ class Counting {
   Windows windows_;
   Ranges ranges_;
   std::atomic<bool> times_lost_{false}, paused_{false}, opening_{false};
-  std::atomic<bool> giving_way_{false};  // our thread shall close all sessions
   // Launches may have waited for a call of ours in the step that runs.
   std::atomic<bool> kept_launches_{false};
   std::atomic<bool> instrumented_{false};  // for good, since CUPTI has not ended a window: no range may be opened

@@ -1,9 +1,9 @@
 // File: guest_exports.cc
 //
 // The functions of CUPTI's by which a profiler of the program's becomes our guest (guest_subscriber.h) and gets its
-// records (guest_records.h). The library is preloaded, so the program's libraries find these before CUPTI's own; what is
-// not about a guest is passed on. A library that asks dlsym, or a process that came to know us by CUDA_INJECTION64_PATH
-// alone, does not come through here.
+// records (guest_records.h). The library is preloaded, so the program's libraries find these before CUPTI's own; what
+// is not about a guest is passed on. A library that asks dlsym, or a process that came to know us by
+// CUDA_INJECTION64_PATH alone, does not come through here.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -41,18 +41,17 @@ int NoteCupti(dl_phdr_info* info, size_t, void* user) {
 // CUPTI's function, as the library would have found it in which `caller` lies. Where that is not known, since a call
 // that ends a function leaves no address of it, it is that of the CUPTI that is loaded. It is looked for once: Kineto
 // calls some of these for each operator and each record.
-template <typename Function>
-Function Next(const char* name, const void* caller, Function ours, std::atomic<Function>* known) {
-  if (Function next = known->load(std::memory_order_acquire); next != nullptr) return next;
+void* Next(const char* name, const void* caller, const void* ours, std::atomic<void*>* known) {
+  if (void* const next = known->load(std::memory_order_acquire); next != nullptr) return next;
   void* found = nullptr;
   Dl_info info;
   if (dladdr(caller, &info) != 0 && info.dli_fname != nullptr) found = InLibrary(info.dli_fname, name);
-  if (found == nullptr || found == reinterpret_cast<void*>(ours)) {
+  if (found == nullptr || found == ours) {
     Path path{};
     found = dl_iterate_phdr(&NoteCupti, &path) != 0 ? InLibrary(path.data(), name) : nullptr;
   }
-  known->store(reinterpret_cast<Function>(found), std::memory_order_release);
-  return reinterpret_cast<Function>(found);
+  known->store(found, std::memory_order_release);
+  return found;
 }
 
 }  // namespace
@@ -61,14 +60,14 @@ extern "C" {
 
 #define RFINJECT_EXPORTED [[gnu::visibility("default"), gnu::used]]
 // CUPTI's own function.
-#define RFINJECT_NEXT(function)                                                                               \
-  [caller = __builtin_return_address(0)] {                                                                    \
-    static constinit std::atomic<decltype(&::function)> known{nullptr};                                       \
-    return Next<decltype(&::function)>(#function, caller, &::function, &known);                               \
-  }()
+#define RFINJECT_NEXT(function)                                                         \
+  reinterpret_cast<decltype(&::function)>([caller = __builtin_return_address(0)] {      \
+    static constinit std::atomic<void*> known{nullptr};                                 \
+    return Next(#function, caller, reinterpret_cast<const void*>(&::function), &known); \
+  }())
 // Passes a call on; the process's records are the program's then.
-#define RFINJECT_PASS_ON(function, ...)                                     \
-  const auto next = RFINJECT_NEXT(function);                                \
+#define RFINJECT_PASS_ON(function, ...)      \
+  const auto next = RFINJECT_NEXT(function); \
   return next != nullptr ? next(__VA_ARGS__) : CUPTI_ERROR_NOT_INITIALIZED
 
 RFINJECT_EXPORTED CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,

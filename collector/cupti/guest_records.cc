@@ -25,14 +25,25 @@ CUptiResult ForGuest(Arguments... arguments) {
   return own != nullptr ? (api.*member)(own, arguments...) : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
 }
 
+// Reads both clocks as nearly at once as a thread can that may be interrupted.
 bool ReadMoment(CUpti_TimestampCallbackFunc clock, Moment* moment) {
-  if (ForGuest<&Api::cuptiGetTimestamp_v2>(&moment->cupti) != CUPTI_SUCCESS) return false;
-  moment->guest = clock();
-  return true;
+  constexpr int kTries = 10;
+  constexpr uint64_t kNear = 1'000;
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < kTries && least > kNear; ++i) {
+    uint64_t before = 0, after = 0;
+    if (ForGuest<&Api::cuptiGetTimestamp_v2>(&before) != CUPTI_SUCCESS) return false;
+    const uint64_t guest = clock();
+    if (ForGuest<&Api::cuptiGetTimestamp_v2>(&after) != CUPTI_SUCCESS) return false;
+    if (after < before || after - before >= least) continue;
+    least = after - before;
+    *moment = {before + least / 2, guest};
+  }
+  return least != UINT64_MAX;
 }
 
-// Where the records of a kind have their times; zero ends the list. They stand at the same places in all versions of a
-// record.
+// Where the records of a kind have their times; zero ends the list. They stand at the same places in all versions of
+// a record.
 constexpr size_t kMostTimes = 3;
 using Offsets = std::array<size_t, kMostTimes>;
 Offsets TimesOf(CUpti_ActivityKind kind) {

@@ -1,12 +1,12 @@
 // File: guest_records.h
 //
 // Activity records for a guest that knows those of the process only (PyTorch's Kineto), where CUPTI refuses these
-// because others have records of their own (subscription.h). Each call for records of the process becomes the call for
-// those of the guest's own subscription (guest_subscriber.h).
+// because others have records of their own (subscription.h). Each call for records of the process becomes the call
+// for those of the guest's own subscription (guest_subscriber.h).
 //
-// CUPTI takes times from a clock of the tool's only for a single subscriber. Kineto sets one, the processor's counter,
-// and reads all records by it. So times in its buffers are converted: two moments are known by both clocks, one when
-// the clock was set, one when the buffer is handed over, and the records lie between them.
+// CUPTI takes times from a clock of the tool's only for a single subscriber. Kineto sets one, the processor's
+// counter, and reads all records by it. So times in its buffers are converted: two moments are known by both clocks,
+// one when the clock was set, one when the buffer is handed over, and the records lie between them.
 #ifndef RFINJECT_COLLECTOR_CUPTI_GUEST_RECORDS_H_
 #define RFINJECT_COLLECTOR_CUPTI_GUEST_RECORDS_H_
 

@@ -2,8 +2,8 @@
 //
 // While we are CUPTI's subscriber, a profiler of the program's is refused. PyTorch's own, up to torch 2.12, records
 // nothing of the GPU then (docs/measurements/h200). So the program's subscriber is our guest. Where CUPTI has one
-// subscriber, the guest gets a handle of ours, and the callbacks that it asks for out of our subscription; where it has
-// several, a subscription of its own.
+// subscriber, the guest gets a handle of ours, and the callbacks that it asks for out of our subscription; where it
+// has several, a subscription of its own.
 //
 // guest_exports.cc has the functions by which the program's libraries come here, guest_records.h the guest's records.
 #ifndef RFINJECT_COLLECTOR_CUPTI_GUEST_SUBSCRIBER_H_

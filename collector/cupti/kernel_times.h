@@ -63,11 +63,12 @@ class KernelTimes {
   // more.
   bool still_open() const { return open_; }
 
-  // Whether the records are the process's, and CUPTI never asked us for a buffer in the window that ends. If something
-  // was launched in it, another tool's callbacks are registered, and the kinds that are enabled may be that tool's too.
+  // Whether the records are the process's, and CUPTI never asked us for a buffer in the window that ends. If
+  // something was launched in it, another tool's callbacks are registered, and the kinds that are enabled may be that
+  // tool's too.
   bool OthersHaveIt() noexcept;
-  // Ends a window whose records nobody wants. Where they are the process's, without calling CUPTI: the tool that has the
-  // callbacks now wants the kinds enabled.
+  // Ends a window whose records nobody wants. Where they are the process's, without calling CUPTI: the tool that has
+  // the callbacks now wants the kinds enabled.
   void Leave() noexcept;
   // Must be called when no other tool uses activity records any more: disables the kinds that Leave left enabled, and
   // makes the callbacks ours again.

@@ -66,8 +66,8 @@ class KernelWindow {
 
   // --- For our own thread, after Finish has returned kDone and before the next Begin.
 
-  // Makes CUPTI hand back our buffers, with whatever they hold: the records of another tool that comes would be written
-  // into them, and it knows nothing of them.
+  // Makes CUPTI hand back our buffers, with whatever they hold: the records of another tool that comes would be
+  // written into them, and it knows nothing of them.
   void TakeBuffersBack() noexcept;
   // Asks for the records. Returns whether all have come. A failure is reported.
   bool Poll();
@@ -86,7 +86,7 @@ class KernelWindow {
   size_t expected_ = 0;                     // launches of a window
   std::atomic<uint32_t> taken_windows_{0};  // windows in a row whose records another tool got
   std::atomic<bool> taken_{false};          // the last one was
-  uint64_t quiet_until_ = 0;  // nothing of ours is collected before this step; 0: no other tool is in the way
+  uint64_t quiet_until_ = 0;         // nothing of ours is collected before this step; 0: no other tool is in the way
   std::atomic<bool> coming_{false};  // another profiler has come in this step
   bool profiler_reported_ = false;
 };

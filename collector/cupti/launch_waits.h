@@ -5,9 +5,9 @@
 // as the wait. A usual one is learned from launches that nothing can have kept: those behind a wait for the GPU, and
 // those of programs that the GPU keeps up with.
 //
-// Threads that launch come in here, in the callback of each launch; it costs two reads of a cheap clock. While the GPU
-// keeps up, which the windows that are timed show, no launch waits, and one in sixteen is looked at: the program's own
-// time is what counts then.
+// Threads that launch come in here, in the callback of each launch; it costs two reads of a cheap clock. While the
+// GPU keeps up, which the windows that are timed show, no launch waits, and one in sixteen is looked at: the
+// program's own time is what counts then.
 #ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_WAITS_H_
 #define RFINJECT_COLLECTOR_CUPTI_LAUNCH_WAITS_H_
 

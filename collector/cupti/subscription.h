@@ -28,8 +28,10 @@ struct Subscription {
 // The name of another subscriber, ending in a zero; empty where CUPTI does not tell it.
 using SubscriberName = std::array<char, 65>;
 
-// Subscribes. Returns CUPTI's result; where that is that another tool has the only subscription, `holder` is its name.
-CUptiResult Subscribe(const Api& api, CUpti_CallbackFunc callback, Subscription* subscription, SubscriberName* holder);
+// Subscribes. Returns CUPTI's result; where that is that another tool has the only subscription, `holder` is its
+// name.
+CUptiResult Subscribe(const Api& api, CUpti_CallbackFunc callback, Subscription* subscription,
+                      SubscriberName* holder);
 // Subscribes on behalf of a profiler of the program's, beside us.
 CUptiResult SubscribeGuest(const Api& api, CUpti_CallbackFunc callback, void* user, CUpti_SubscriberHandle* handle);
 

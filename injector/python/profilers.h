@@ -1,7 +1,7 @@
 // File: profilers.h
 //
-// Sees that the program makes a profiler of torch's (torch.profiler.profile and torch.autograd.profiler.profile), before
-// that asks CUPTI for anything. The GIL is held.
+// Sees that the program makes a profiler of torch's (torch.profiler.profile and torch.autograd.profiler.profile),
+// before that asks CUPTI for anything. The GIL is held.
 #ifndef RFINJECT_INJECTOR_PYTHON_PROFILERS_H_
 #define RFINJECT_INJECTOR_PYTHON_PROFILERS_H_
 

@@ -295,17 +295,28 @@ bool sim::ProfilerInitialised() { return W().profiler_initialised; }
 bool sim::KernelRecordsOn() {
   std::lock_guard lock(W().mutex);
   const auto all = AllRecords();
-  return std::any_of(all.begin(), all.end(), [](const Records* one) {
-    return one->kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
-  });
+  return std::any_of(all.begin(), all.end(),
+                     [](const Records* one) { return one->kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0; });
 }
 bool SimProfilerIsInitialised() { return W().profiler_initialised; }
 bool SimIsDestroying() { return t_destroying; }
 void SimHookIn() { sim_set_hooks(&kHooks); }
+// Both clocks at once, as nearly as a thread can read them that may be interrupted.
+static Moment ReadMoment(CUpti_TimestampCallbackFunc stamp) {
+  Moment moment = {};
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < 10 && least > 1'000; ++i) {
+    const uint64_t before = sim_now(), theirs = stamp(), after = sim_now();
+    if (after - before >= least) continue;
+    least = after - before;
+    moment = {before + least / 2, theirs};
+  }
+  return moment;
+}
 uint64_t SimStamp(uint64_t ns) {
   std::lock_guard lock(W().stamp_mutex);
   if (W().stamp == nullptr) return ns;
-  const Moment first = W().stamped, now = {sim_now(), W().stamp()};
+  const Moment first = W().stamped, now = ReadMoment(W().stamp);
   if (now.ours == first.ours) return now.theirs;
   const double rate = static_cast<double>(now.theirs - first.theirs) / static_cast<double>(now.ours - first.ours);
   const double since = static_cast<double>(static_cast<int64_t>(ns - first.ours));
@@ -418,28 +429,22 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
 CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
   SIM_ENTER("cuptiActivityRegisterTimestampCallback");
   SIM_CHECK("cuptiActivityRegisterTimestampCallback", callback != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  {
-    SIM_PROCESS_SCOPE("cuptiActivityRegisterTimestampCallback");
-  }
+  { SIM_PROCESS_SCOPE("cuptiActivityRegisterTimestampCallback"); }
   std::lock_guard lock(W().stamp_mutex);
-  W().stamped = {sim_now(), callback()};
+  W().stamped = ReadMoment(callback);
   W().stamp = callback;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp) {
   SIM_ENTER("cuptiGetTimestamp");
   SIM_CHECK("cuptiGetTimestamp", timestamp != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  {
-    SIM_PROCESS_SCOPE("cuptiGetTimestamp");
-  }
+  { SIM_PROCESS_SCOPE("cuptiGetTimestamp"); }
   *timestamp = SimStamp(sim_now());
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
   SIM_ENTER("cuptiActivityGetNextRecord");
-  {
-    SIM_PROCESS_SCOPE("cuptiActivityGetNextRecord");
-  }
+  { SIM_PROCESS_SCOPE("cuptiActivityGetNextRecord"); }
   return NextRecord(buffer, valid, record);
 }
 CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
@@ -473,10 +478,10 @@ CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId, uint8_t) {
 
 #if SIM_CUPTI_API_VERSION >= 130300
 // Records of a subscriber: refused where there were those of the process.
-#define SIM_SUBSCRIBER_SCOPE(name)                                                      \
-  std::unique_lock lock(W().mutex);                                                     \
-  Subscriber* const subscriber = Find(handle);                                          \
-  SIM_CHECK(name, subscriber != nullptr, CUPTI_ERROR_INVALID_PARAMETER);                \
+#define SIM_SUBSCRIBER_SCOPE(name)                                       \
+  std::unique_lock lock(W().mutex);                                      \
+  Subscriber* const subscriber = Find(handle);                           \
+  SIM_CHECK(name, subscriber != nullptr, CUPTI_ERROR_INVALID_PARAMETER); \
   SIM_CHECK(name, Takes(Scope::kSubscriber), CUPTI_ERROR_NOT_COMPATIBLE)
 
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle, SimRecordsRequest request,
@@ -511,8 +516,8 @@ CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords_v2(CUpti_SubscriberHandle
   *dropped = 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle handle, CUpti_ActivityAttribute, size_t* size,
-                                                  void* value) {
+CUptiResult CUPTIAPI cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle handle, CUpti_ActivityAttribute,
+                                                  size_t* size, void* value) {
   SIM_ENTER("cuptiActivitySetAttribute_v2");
   SIM_SUBSCRIBER_SCOPE("cuptiActivitySetAttribute_v2");
   SIM_CHECK("cuptiActivitySetAttribute_v2", size != nullptr && value != nullptr, CUPTI_ERROR_INVALID_PARAMETER);

@@ -1,7 +1,7 @@
 // File: sim_guest.cc
 //
-// What PyTorch's profiler (Kineto) does with CUPTI, linked with CUPTI as libtorch is. Until 2026 it subscribed, and where
-// it is refused it records nothing of the GPU. Its records are those of the process, by a clock of its own.
+// What PyTorch's profiler (Kineto) does with CUPTI, linked with CUPTI as libtorch is. Until 2026 it subscribed, and
+// where it is refused it records nothing of the GPU. Its records are those of the process, by a clock of its own.
 #include <cuda.h>
 #include <cupti.h>
 

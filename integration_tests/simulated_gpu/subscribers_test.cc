@@ -45,8 +45,8 @@ class Engine {
     } params = {};
     params.old.structSize = sizeof params;
     params.allows_others = allows_others;
-    return subscribe_(&handle_, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr,
-                      &params.old);
+    return subscribe_(
+        &handle_, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr, &params.old);
   }
   int Start() {
     records_ = 0;
@@ -95,7 +95,7 @@ class Subscribers : public SimulatedGpu {
     ASSERT_NO_FATAL_FAILURE(engine_.Find(std::string(SIM_FOLDER "/") + kCupti));
     void* guest = dlopen(SIM_FOLDER "/libsim_guest.so", RTLD_NOW);
     ASSERT_NE(guest, nullptr) << dlerror();
-#define FIND(name)                                                \
+#define FIND(name)                                                    \
   name##_ = reinterpret_cast<decltype(name##_)>(dlsym(guest, #name)); \
   ASSERT_NE(name##_, nullptr);
     FIND(sim_guest_begin)

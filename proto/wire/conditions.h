@@ -68,7 +68,8 @@ inline constexpr std::array<Condition, static_cast<size_t>(ConditionId::kCount)>
      Loss::kCounters},
     {"counters-busy", "another profiler or DCGM holds the performance counters",
      "dcgmi profile --pause on the host, and dcgmi profile --resume afterwards", Loss::kCounters},
-    {"counters-zero", "the performance counters stay zero while kernels run: another profiler or DCGM holds them, or the "
+    {"counters-zero",
+     "the performance counters stay zero while kernels run: another profiler or DCGM holds them, or the "
      "driver has had an error (Xid)",
      "dcgmi profile --pause on the host; dmesg names errors of the driver", Loss::kCounters},
     {"cupti-subscriber", "another tool in this process holds CUPTI (torch.profiler, nsys, ncu or a debugger)",
