@@ -93,7 +93,10 @@ class Subscribers : public SimulatedGpu {
     ASSERT_NO_FATAL_FAILURE(SimulatedGpu::SetUp());
     if (IsSkipped()) return;
     ASSERT_NO_FATAL_FAILURE(engine_.Find(std::string(SIM_FOLDER "/") + kCupti));
-    void* guest = dlopen(SIM_FOLDER "/libsim_guest.so", RTLD_NOW);
+    ASSERT_NO_FATAL_FAILURE(OpenGuest(RTLD_NOW));
+  }
+  void OpenGuest(int flags) {
+    void* guest = dlopen(SIM_FOLDER "/libsim_guest.so", flags);
     ASSERT_NE(guest, nullptr) << dlerror();
 #define FIND(name)                                                    \
   name##_ = reinterpret_cast<decltype(name##_)>(dlsym(guest, #name)); \
@@ -191,6 +194,15 @@ TEST_F(Subscribers, NothingOfOursIsInTheWayOfAnEngineThatIsAnnounced) {
   EXPECT_STREQ(driver_.sim_violations_(), "");
 }
 
+// It is refused where it comes second, and we go on.
+TEST_F(Subscribers, AnEngineThatAllowsNoOthersIsRefusedBesideUs) {
+  Run(5);
+  EXPECT_EQ(engine_.Subscribe(false), CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  EXPECT_TRUE(RunUntil([&] { return step_ % 10 == 0 && IsComplete(); }));
+  CheckSamples();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
 class GuestComes : public Subscribers, public ::testing::WithParamInterface<bool> {};
 
 // Kineto knows the records of the process, by its own clock, and may subscribe or not.
@@ -224,6 +236,28 @@ TEST_P(GuestComes, ToItsRecordsByItsOwnClock) {
 
 INSTANTIATE_TEST_SUITE_P(Subscribed, GuestComes, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "Yes" : "No"); });
+
+// One that does not find the functions that we export, since it asked dlsym or we were not preloaded.
+class Stranger : public Subscribers {
+ protected:
+  void SetUp() override {
+    g_program_subscribes.store(false);
+    ASSERT_NO_FATAL_FAILURE(SimulatedGpu::SetUp());
+    if (IsSkipped()) return;
+    ASSERT_NO_FATAL_FAILURE(OpenGuest(RTLD_NOW | RTLD_DEEPBIND));
+  }
+};
+
+TEST_F(Stranger, IsRefusedAsASubscriberAndGetsItsRecords) {
+  Run(5);
+  EXPECT_EQ(sim_guest_begin_(), CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  source_->OnProfilerComes();  // the injector sees it all the same
+  ASSERT_EQ(sim_guest_record_(driver_.sim_now_), CUPTI_SUCCESS);
+  const uint64_t launched = Launched(30);
+  EXPECT_EQ(sim_guest_stop_(), CUPTI_SUCCESS);
+  EXPECT_EQ(sim_guest_records_(), launched);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
 
 // Without such an engine records stay those of the process, as Kineto has them.
 TEST_F(Subscribers, RecordsAreTheProcesssWhereNoEngineCanCome) {
