@@ -9,6 +9,7 @@ namespace {
 
 constinit std::atomic<CUpti_BuffersCallbackRequestFunc> g_request{nullptr};
 constinit std::atomic<CUpti_BuffersCallbackCompleteFunc> g_complete{nullptr};
+constinit std::atomic<CUpti_SubscriberHandle> g_registered{nullptr};  // the subscription that has our callbacks
 
 // A moment by CUPTI's clock, ns, and by the guest's.
 struct Moment {
@@ -118,7 +119,12 @@ CUptiResult RegisterGuestsCallbacks(CUpti_BuffersCallbackRequestFunc request,
   if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   g_request.store(request);
   g_complete.store(complete);
-  return ForGuest<&Api::cuptiActivityRegisterCallbacks_v2>(&OnRequest, &OnComplete);
+  // Kineto registers with each recording, which CUPTI 13.3 may refuse (jax PR 38464).
+  const CUpti_SubscriberHandle own = GuestsOwn();
+  if (own != nullptr && g_registered.load() == own) return CUPTI_SUCCESS;
+  const CUptiResult result = ForGuest<&Api::cuptiActivityRegisterCallbacks_v2>(&OnRequest, &OnComplete);
+  if (result == CUPTI_SUCCESS) g_registered.store(own);
+  return result;
 }
 
 CUptiResult EnableGuestsKind(bool enable, CUpti_ActivityKind kind) {

@@ -142,7 +142,8 @@ int KernelTimes::TakeBack() {
     const HeldLock held(lock_);
     in_cupti_ = 0;  // what CUPTI had of ours went to the other's callback
   }
-  const int registered = Register();
+  // Nobody takes the callbacks of our own records, and CUPTI 13.3 may refuse them a second time (jax PR 38464).
+  const int registered = activity_.own() ? CUPTI_SUCCESS : Register();
   return result != CUPTI_SUCCESS ? result : registered;
 }
 

@@ -488,6 +488,8 @@ CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle ha
                                                        SimRecordsComplete complete) {
   SIM_ENTER("cuptiActivityRegisterCallbacks_v2");
   SIM_SUBSCRIBER_SCOPE("cuptiActivityRegisterCallbacks_v2");
+  SIM_CHECK("cuptiActivityRegisterCallbacks_v2", subscriber->records.own_request == nullptr,
+            CUPTI_ERROR_INVALID_OPERATION);
   subscriber->records.own_request = request;
   subscriber->records.own_complete = complete;
   return CUPTI_SUCCESS;

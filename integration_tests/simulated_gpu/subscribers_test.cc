@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "collector/program_profiler.h"
 #include "integration_tests/simulated_gpu/testing/fixture.h"
@@ -50,7 +51,9 @@ class Engine {
   }
   int Start() {
     records_ = 0;
-    if (const int result = register_(handle_, &OnRequest, &OnComplete); result != CUPTI_SUCCESS) return result;
+    if (!std::exchange(registered_, true)) {
+      if (const int result = register_(handle_, &OnRequest, &OnComplete); result != CUPTI_SUCCESS) return result;
+    }
     return enable_(handle_, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, nullptr);
   }
   int Stop() {
@@ -75,6 +78,7 @@ class Engine {
   static inline CUpti_SubscriberHandle handle_ = nullptr;
   static inline std::atomic<uint64_t> records_{0};
   static inline CUptiResult (*next_)(CUpti_SubscriberHandle, uint8_t*, size_t, CUpti_Activity**) = nullptr;
+  bool registered_ = false;
   decltype(&::cuptiSubscribe_v2) subscribe_ = nullptr;
   decltype(&::cuptiUnsubscribe) unsubscribe_ = nullptr;
   decltype(&::cuptiActivityFlushAll) flush_ = nullptr;
