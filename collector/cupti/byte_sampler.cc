@@ -116,6 +116,7 @@ int ByteSampler::Join(const TimeJoin& join, uint64_t step) {
 }
 
 void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
+  ++windows_;
   trace::SampledWindow window;
   window.device = device_;
   window.step = step;

@@ -52,6 +52,8 @@ class ByteSampler {
   bool SawNoTensor(uint32_t key) const { return no_tensor_.contains(key); }
   // Whether the last windows held nothing but zeros, though kernels ran.
   bool SeesNothing() const { return zero_windows_ >= kZeroWindows; }
+  // Whether that may be so: of the first windows none has shown anything.
+  bool SawNothingYet() const { return used_windows_ == 0 && windows_ <= kZeroWindows; }
   // How many windows have given bytes.
   uint32_t used_windows() const { return used_windows_; }
 
@@ -76,6 +78,7 @@ class ByteSampler {
   OverlapSolver solver_;
   uint32_t windows_of_solver_ = 0;
   uint32_t used_windows_ = 0;
+  uint32_t windows_ = 0;       // in all
   uint32_t zero_windows_ = 0;  // in a row
   size_t tensor_metric_;       // of the sampler's; their number where it has none
   StepTimeline timeline_;

@@ -307,6 +307,11 @@ void Counting::OpenSampling(Device* device) {
 }
 
 // Whether sessions of one device exclude those of another is not known, so all devices have the same turn.
+uint64_t Counting::LongestWithoutSamples() const {
+  constexpr uint64_t kLongest = 512;
+  return settings_.skip + (settings_.steps != 0 ? std::min(kLongest, settings_.steps / 2) : kLongest);
+}
+
 bool Counting::RangesHaveTheirTurn(bool wanted) {
   bool can_sample = false;
   uint32_t windows = 0;
@@ -315,6 +320,9 @@ bool Counting::RangesHaveTheirTurn(bool wanted) {
     if (device == nullptr || device->bytes == nullptr) continue;
     can_sample = true;
     windows = std::max(windows, device->bytes->used_windows());
+    // Where somebody holds the counters, or it is not known yet that nobody does, ranges would count zeros.
+    wanted = wanted && !device->bytes->SeesNothing() &&
+             !(device->bytes->SawNothingYet() && step_.load() < LongestWithoutSamples());
   }
   return turns_.IsRanges(step_.load(), windows, can_sample, wanted);
 }
@@ -388,7 +396,11 @@ void Counting::FinishBatch(Device* device) {
     KeepingLaunches(*device->context, [&] { ranges.Close(); });
     ranges.Lose();
   }
-  if (ranges.TakeZeros()) ReportZeros();
+  if (ranges.TakeZeros()) {
+    ReportZeros();
+    opened_.backoff.Failed(step_.load());
+    KeepingLaunches(*device->context, [&] { ranges.Close(); });
+  }
   if (ranges.TakeSparse()) {
     recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
                                "sparse tensor instructions ran; their FLOP are not in the dense counters");

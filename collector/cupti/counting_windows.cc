@@ -120,9 +120,7 @@ void Counting::ReadWindow() {
         const int result = device->bytes->Join(join, windows_.step.load());
         if (result != CUPTI_SUCCESS) LoseBytes(device, "reading samples", result);
       });
-      const bool nothing = device->bytes != nullptr && device->bytes->SeesNothing();
-      if (nothing) ReportZeros();
-      if (device->ranges != nullptr) device->ranges->DoubtZeros(nothing);
+      if (device->bytes != nullptr && device->bytes->SeesNothing()) ReportZeros();
     }
     if (device->ranges == nullptr) continue;
     for (const TimeJoin::Key& key : join.keys) {

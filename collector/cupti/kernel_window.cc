@@ -33,7 +33,8 @@ KernelWindow::Turn KernelWindow::TurnIn(uint64_t step, bool profiles) {
                                  "the program runs torch.profiler; no counters or times are taken meanwhile");
     }
   }
-  if (coming_.exchange(false) | taken_.exchange(false)) quiet_until_ = step + kQuietSteps;
+  const bool coming = coming_.exchange(false);
+  if (taken_.exchange(false) || coming) quiet_until_ = step + kQuietSteps;
   if (quiet_until_ == 0) return Turn::kOurs;
   if (step < quiet_until_) return Turn::kTheirs;
   quiet_until_ = 0;

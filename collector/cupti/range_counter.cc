@@ -59,7 +59,7 @@ RangeCounter::RangeCounter(CountedContext& context, std::unique_ptr<CounterBacke
   // Bytes come first: they show whether the counters count.
   for (size_t group = 0; group < backend_->groups().size() && !counts_bytes_; ++group) {
     counts_bytes_ = backend_->groups()[group].kind == GroupKind::kSampled;
-    if (counts_bytes_) group_ = group;
+    if (counts_bytes_) bytes_group_ = group;
   }
 }
 
@@ -96,6 +96,7 @@ void RangeCounter::AddNewKeys() {
 
 size_t RangeCounter::NextGroup() const {
   const size_t groups = backend_->groups().size();
+  if (counts_bytes_ && !saw_bytes_ && !wanted_.Wanted(bytes_group_).empty()) return bytes_group_;
   for (size_t i = 0; i < groups; ++i) {
     const size_t group = (group_ + i + (stuck_ ? 1 : 0)) % groups;
     if (!wanted_.Wanted(group).empty()) return group;
@@ -148,15 +149,13 @@ int RangeCounter::Begin() {
   return CUPTI_SUCCESS;
 }
 
-bool RangeCounter::IsHeldByOthers(const RangeBatch& batch, const std::vector<double>& values) const {
-  // Of many kernels some move bytes, and some calculate.
+bool RangeCounter::CannotBe(const RangeBatch& batch, const std::vector<double>& values) const {
+  // Of many kernels some move bytes.
   constexpr size_t kMany = 6;
+  if (!counts_bytes_ || group_ != bytes_group_) return false;
   std::set<uint32_t> keys;
   for (size_t i = 0; i < batch.used(); ++i) keys.insert(batch.range(i).key);
-  const bool cannot_be = backend_->groups()[group_].kind == GroupKind::kSampled && keys.size() >= kMany;
-  const bool doubts = doubts_zeros_ || (counts_bytes_ && !saw_bytes_);
-  return (cannot_be || (doubts && IsTensor(group_))) && !values.empty() &&
-         std::ranges::all_of(values, [](double value) { return value == 0; });
+  return keys.size() >= kMany && std::ranges::all_of(values, [](double value) { return value == 0; });
 }
 
 int RangeCounter::Finish(bool waited) {
@@ -180,8 +179,10 @@ int RangeCounter::Finish(bool waited) {
   const size_t width = backend_->groups()[group_].metrics.size();
   std::vector<uint32_t> launched;
   stuck_ = used > 0;
-  const bool held = IsHeldByOthers(*batch, values);
-  zeros_ = zeros_ || held;
+  if (CannotBe(*batch, values)) {
+    zeros_ = true;
+    return CUPTI_SUCCESS;
+  }
   for (size_t i = 0; i < used; ++i) {
     const RangeBatch::Range& range = batch->range(i);
     launched.push_back(range.key);
@@ -191,12 +192,8 @@ int RangeCounter::Finish(bool waited) {
       wanted_.Spoiled(range.key);
       continue;
     }
-    if (held) {
-      wanted_.Spoiled(range.key);
-      continue;
-    }
     stuck_ = false;
-    saw_bytes_ = saw_bytes_ || backend_->groups()[group_].kind == GroupKind::kSampled;
+    saw_bytes_ = saw_bytes_ || group_ == bytes_group_;
     if (!whole) {
       recorder_.CountDrop("ranges that CUPTI gave no values for");
       wanted_.Missed(range.key);

@@ -74,9 +74,7 @@ class RangeCounter {
   // Nothing is counted any more. What a launch may still be in is never freed.
   void Lose();
   bool lost() const { return lost_; }
-  // Whether a value of zero may be that of counters that somebody else holds: it is not taken then.
-  void DoubtZeros(bool doubt) { doubts_zeros_ = doubt; }
-  // Whether every range of a batch read zero where it cannot be, since the last call.
+  // Whether a batch read nothing but zeros where that cannot be, since the last call: it was not taken.
   bool TakeZeros() { return std::exchange(zeros_, false); }
   // Whether sparse tensor instructions were counted since the last call.
   bool TakeSparse() { return std::exchange(sparse_, false); }
@@ -88,8 +86,8 @@ class RangeCounter {
   void SetZero(uint32_t key, size_t group);
   bool IsSass(size_t group) const { return backend_->groups()[group].kind == GroupKind::kSass; }
   bool CountsFlop(size_t group) const;
-  // Whether what a batch counted, row by row, is nothing but zeros that are not to be believed.
-  bool IsHeldByOthers(const RangeBatch& batch, const std::vector<double>& values) const;
+  // Whether what a batch counted, row by row, is nothing but zeros where it cannot be.
+  bool CannotBe(const RangeBatch& batch, const std::vector<double>& values) const;
   void NoteIfCounted(uint32_t key);
   size_t NextGroup() const;
   void AddGraph(const RangeBatch::Range& range, std::span<const double> row);
@@ -108,8 +106,9 @@ class RangeCounter {
   uint32_t new_keys_ = 0;  // the first that AddNewKeys has not added
   bool stuck_ = false;     // the last batch counted nothing: another group has its turn
   std::atomic<bool> lost_{false};
-  bool sparse_ = false, read_ = false, checks_ = false, doubts_zeros_ = false, zeros_ = false;
-  bool counts_bytes_ = false, saw_bytes_ = false;  // in ranges
+  bool sparse_ = false, read_ = false, checks_ = false, zeros_ = false;
+  bool counts_bytes_ = false, saw_bytes_ = false;  // in ranges; `bytes_group_` has them
+  size_t bytes_group_ = 0;
   // What a range makes a step longer by, as far as it is known, with hardware counters and with patched code.
   double range_ns_[2] = {kRangeNs, kSassRangeNs};
 };
