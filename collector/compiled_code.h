@@ -12,7 +12,8 @@
 
 namespace rfinject {
 
-struct OpCall;  // op_call.h
+struct OpCall;      // op_call.h
+struct MaskBlocks;  // generated_code.h
 
 // What one call of a compiled kernel does.
 struct CompiledWork {
@@ -23,6 +24,7 @@ struct CompiledWork {
   uint64_t bytes = 0;             // what it reads, once, and what it writes, once
   uint64_t written = UINT64_MAX;  // a bit for each of its first arguments, which are pointers: it may write there
   std::string_view why_no_flop;   // what of its operators is not known; empty: nothing
+  const MaskBlocks* mask = nullptr;
 };
 
 struct CompiledPlace {

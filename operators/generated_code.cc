@@ -127,6 +127,48 @@ Kernel ReadKernel(std::string_view name, std::string_view body) {
   return kernel;
 }
 
+// Which pointers a kernel stores through; all of them where its code does not say. The templates of flex_attention
+// read the blocks of a mask.
+uint64_t Written(const Kernel& kernel) {
+  if (kernel.pointers.empty() || kernel.pointers.size() > 64) return UINT64_MAX;
+  uint64_t written = kernel.by_elements ? 0 : UINT64_MAX;
+  for (size_t i = 0; i < kernel.pointers.size(); ++i) {
+    const Parameter& parameter = kernel.pointers[i];
+    if (!kernel.by_elements) {
+      const bool of_mask = parameter.name.ends_with("_NUM_BLKS") || parameter.name.ends_with("KV_IDX");
+      if (of_mask) written &= ~(uint64_t{1} << i);
+      continue;
+    }
+    const bool neither = parameter.loads == 0 && parameter.stores == 0;
+    if (parameter.stores != 0 || neither) written |= uint64_t{1} << i;
+  }
+  return written;
+}
+
+// Inductor names the parameters of its templates (torch/_inductor/kernel/flex). `elements_of` says how many elements
+// a buffer of the module has.
+template <typename ElementsOf>
+MaskBlocks MaskOf(const Kernel& kernel, std::string_view arguments, const ElementsOf& elements_of) {
+  MaskBlocks mask;
+  uint64_t in_part = 0, in_full = 0, indices = 0;
+  for (size_t i = 0; i < kernel.pointers.size(); ++i) {
+    const std::string_view name = kernel.pointers[i].name;
+    const uint64_t elements = elements_of(TakePart(&arguments)).value_or(0);
+    const auto note = [&](size_t which, uint64_t* count) {
+      mask.counts[which] = static_cast<int>(i);
+      *count = elements;
+    };
+    if (name == "arg_KV_NUM_BLKS") note(0, &in_part);
+    if (name == "arg_FULL_KV_NUM_BLKS") note(1, &in_full);
+    if (name == "arg_KV_IDX") indices = elements;
+  }
+  if (in_part == 0 || indices <= 1) return {};
+  if (in_full != in_part) mask.counts[1] = -1;  // an empty one, where the program does not tell them apart
+  mask.rows = in_part;
+  mask.blocks = indices;
+  return mask;
+}
+
 // The elements that a tensor of "(8, 64)" and "(64, 1)" has in memory; nothing where a size is no number.
 std::optional<uint64_t> Elements(std::string_view sizes, std::string_view strides) {
   uint64_t elements = 1;
@@ -285,7 +327,9 @@ class Reader {
     if (kernel != kernels_.end() && line.substr(kernel->first.size()).starts_with(kRun)) {
       call.kernel = kernel->second.name;
       call.written = Written(kernel->second);
-      CountBytes(kernel->second, Bracketed(line.substr(kernel->first.size() + kRun.size() - 1)), &call);
+      const std::string_view arguments = Bracketed(line.substr(kernel->first.size() + kRun.size() - 1));
+      call.mask = MaskOf(kernel->second, arguments, [this](std::string_view name) { return ElementsOf(name); });
+      CountBytes(kernel->second, arguments, &call);
       Attribute(FindScheduled(line, sources, false), &kernel->second, &call);
       calls_.push_back(std::move(call));
       return true;
@@ -297,18 +341,6 @@ class Reader {
     calls_.push_back(std::move(call));
     ReadBuffer(line);
     return true;
-  }
-
-  // Which pointers a kernel stores through; all of them where its code does not say.
-  static uint64_t Written(const Kernel& kernel) {
-    if (kernel.pointers.empty() || kernel.pointers.size() > 64 || !kernel.by_elements) return UINT64_MAX;
-    uint64_t written = 0;
-    for (size_t i = 0; i < kernel.pointers.size(); ++i) {
-      const Parameter& parameter = kernel.pointers[i];
-      const bool neither = parameter.loads == 0 && parameter.stores == 0;
-      if (parameter.stores != 0 || neither) written |= uint64_t{1} << i;
-    }
-    return written;
   }
 
   // A place of the kernel's code that loads does so at most once for each element of its space, so a gather from a

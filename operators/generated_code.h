@@ -13,6 +13,7 @@
 #ifndef RFINJECT_OPERATORS_GENERATED_CODE_H_
 #define RFINJECT_OPERATORS_GENERATED_CODE_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +30,16 @@ struct GeneratedLayer {
   friend bool operator==(const GeneratedLayer&, const GeneratedLayer&) = default;
 };
 
+// Of an attention whose mask leaves whole blocks out (flex_attention): where the kernel is told how many blocks of
+// keys are left for each block of queries. That is in the GPU's memory.
+struct MaskBlocks {
+  // Among the kernel's first parameters, which are pointers; -1: there is none. Of blocks that the mask leaves in
+  // part, and in full: a vector of int32 each.
+  std::array<int, 2> counts = {-1, -1};
+  uint64_t rows = 0;    // numbers in such a vector
+  uint64_t blocks = 0;  // that there are, in all rows together; 0: nothing is left out
+};
+
 // One line of the module that launches a kernel of Triton's, or calls an operator of PyTorch's or of a library's.
 struct GeneratedCall {
   uint32_t line = 0;         // from 1
@@ -42,6 +53,7 @@ struct GeneratedCall {
   std::vector<FxCall> nodes;
   // What is not known of its operators, as a sentence's part; empty: nothing.
   std::string why_no_flop;
+  MaskBlocks mask;
   std::vector<GeneratedLayer> layers;  // in the graph's order; empty where that is not known
 };
 

@@ -238,6 +238,38 @@ TEST(GeneratedCode, KernelsAreFoundWhicheverSourcesTheirCommentsName) {
   }
 }
 
+// The blocks that a mask leaves are counted in two vectors, whose parameters Inductor names.
+TEST(GeneratedCode, FlexAttentionIsToldTheBlocksOfItsMask) {
+  const auto module_of = [](const std::string& full_blocks) {
+    return R"(async_compile = AsyncCompile()
+# Topologically Sorted Source Nodes: [flex_attention], Original ATen: [flex_attention]
+triton_tem_fused_flex_attention_0 = async_compile.triton('triton_tem_fused_flex_attention_0', '''
+@triton_heuristics.template(
+    triton_meta={'signature': {'arg_Q': '*bf16', 'arg_KV_NUM_BLKS': '*i32', 'arg_KV_IDX': '*i32', 'arg_FULL_KV_NUM_BLKS': '*i32', 'out_ptr0': '*bf16'}},
+)
+def triton_tem_fused_flex_attention_0(arg_Q, arg_KV_NUM_BLKS, arg_KV_IDX, arg_FULL_KV_NUM_BLKS, out_ptr0):
+    tl.store(out_ptr0 + (x0), acc, mask)
+''', device_str='cuda')
+
+def call(args):
+    assert_size_stride(arg0_1, (1, 1, 1024, 64), (65536, 65536, 64, 1))
+    assert_size_stride(arg1_1, (1, 1, 8), (8, 8, 1))
+    assert_size_stride(arg2_1, (1, 1, 8, 8), (64, 64, 8, 1))
+    assert_size_stride(arg3_1, ()" +
+           full_blocks + R"(), (1,))
+    buf0 = empty_strided_cuda((1, 1, 1024, 64), (65536, 65536, 64, 1), torch.bfloat16)
+    triton_tem_fused_flex_attention_0.run(arg0_1, arg1_1, arg2_1, arg3_1, buf0, 8, 1, 1, stream=stream0)
+)";
+  };
+  const std::vector<GeneratedCall> calls = ReadGeneratedCode(module_of("8,"), "");
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].mask.counts, (std::array<int, 2>{1, 3}));
+  EXPECT_EQ(calls[0].mask.rows, 8u);
+  EXPECT_EQ(calls[0].mask.blocks, 64u);
+  EXPECT_EQ(calls[0].written & 0b11111, 0b10001u) << "what a template may write to, the blocks excepted";
+  EXPECT_EQ(ReadGeneratedCode(module_of("0,"), "")[0].mask.counts, (std::array<int, 2>{1, -1}));
+}
+
 TEST(GeneratedCode, AnyPartOfAModuleIsReadWithoutHarm) {
   const std::string text = kModule;
   EXPECT_TRUE(IsGeneratedCode(text));

@@ -230,7 +230,8 @@ uint32_t DefineWork(const GeneratedCall& call) {
                                        .bytes_known = call.bytes_known,
                                        .bytes = call.bytes,
                                        .written = call.written,
-                                       .why_no_flop = call.why_no_flop});
+                                       .why_no_flop = call.why_no_flop,
+                                       .mask = &call.mask});
 }
 
 // "layer1.0.bn1 + layer1.0.relu", below the path of the layer in which the module runs.

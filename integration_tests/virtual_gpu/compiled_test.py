@@ -260,6 +260,24 @@ class OtherCode(unittest.TestCase):
         self.assertEqual((row["model_flop"], row["compulsory_bytes"] / row["launches"]), (0, 2 * 4 << 20))
         self.assertIn("their FLOP count as 0", run.err)
 
+    def test_flex_attention_computes_the_blocks_that_its_mask_leaves(self):
+        if VERSION < (2, 8):
+            self.skipTest("note: the names of its kernels' parameters are those of newer torches")
+        run = Run("flex_attention.py", cache=self.cache, options=("--skip", "2"))
+        self.assertEqual(run.code, 0, run.err)
+        every = 2 * 2 * 2 * 512 * 512 * (64 + 64)  # batches, heads, 2 FLOP; each query sees each key
+        left = every * (4 * 5 // 2) // (4 * 4)     # of four rows of four blocks one, two, three and four
+        found = collections.Counter()
+        for row in run.rows:
+            if row["flop_bf16_tc"]:
+                found[row["model"], row["phase"]] += row["flop_bf16_tc"] / run.report["steps"]
+        self.assertEqual(found["Attention", "forward"], every)
+        self.assertEqual(found["Causal", "forward"], left)
+        # The kernel computes q k^T again: five products where the forward has two.
+        self.assertEqual(found["Attention", "backward"], every * 5 // 2)
+        self.assertEqual(found["Causal", "backward"], left * 5 // 2)
+        self.assertNotRegex(run.err, "mask-blocks")
+
     def test_what_a_kernel_writes_to_in_place_is_not_known_any_more(self):
         run = Run("compiled_counter.py", cache=self.cache, options=())
         self.assertEqual(run.code, 0, run.err)

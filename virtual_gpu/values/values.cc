@@ -34,8 +34,9 @@ struct Limits {
   uint64_t elements = 16 << 10;
   uint64_t results = 64 << 10;
   uint64_t multiply_adds = 64 << 10;
-  // The same of integers and masks, which say how long things are and where they lie: the mask of 8 s of speech.
-  uint64_t integers = 128 << 10;
+  // The same of integers and masks, which say how long things are and where they lie: the mask of 4096 tokens that
+  // flex_attention's blocks are made of. Such an operator takes some 10 ms.
+  uint64_t integers = 16 << 20;
   uint64_t unknown = 256;  // where an operand is not known
 };
 constexpr Limits kNoLimits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
