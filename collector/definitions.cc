@@ -49,6 +49,8 @@ Definitions::Definitions() {
   DefineMetric(kMetricDramBytes, "byte", 1);
   DefineMetric(kMetricCompulsoryBytes, "byte", 1);
   for (std::string_view name : kMetricFlop) DefineMetric(name, "FLOP", 1);
+  DefineMetric(kMetricProductFlop, "FLOP", 1);
+  DefineMetric(kMetricHiddenFlop, "FLOP", 1);
   static_assert(kTime == 1 && kModelFlop == 2 && kDramBytes == 3 && kCompulsoryBytes == 4 && kFlopFirst == 5);
 }
 

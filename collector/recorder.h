@@ -38,7 +38,9 @@ enum WellKnownMetric : uint32_t {
   kDramBytes = 3,
   kCompulsoryBytes = 4,
   kFlopFirst = 5,  // + Precision
-  kFirstFreeMetric = kFlopFirst + kPrecisionCount,
+  kProductFlop = kFlopFirst + kPrecisionCount,
+  kHiddenFlop,
+  kFirstFreeMetric,
 };
 
 struct Sample {
@@ -65,7 +67,7 @@ struct IdentityHash {
   size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
 };
 
-inline constexpr size_t kMaxSamplesPerRecord = 6;
+inline constexpr size_t kMaxSamplesPerRecord = 8;
 
 struct LaunchRecord {
   // In `launches`: one launch of the CUDA graph that `identity.kernel` is the number of (Recorder::DefineGraph).

@@ -164,6 +164,8 @@ FlopCount AttentionFlop(const OpCall& call, bool backward) noexcept {
   FlopCount count;
   count.model = SaturatingAdd(Times(passes, products(scores.all)), Times(per_score, scores.all));
   count.matrix = Times(passes, products(scores.seen));
+  count.products = Times(passes, products(scores.all));
+  count.hidden = count.products - count.matrix;
   if (backward) count.matrix = SaturatingAdd(count.matrix, Times(2, Times(scores.seen, asked)));
   count.vector = Times(per_score, scores.seen);
   return count;

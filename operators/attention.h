@@ -21,7 +21,7 @@ bool IsCausalAttention(const OpCall& call) noexcept;
 //             2205.14135, algorithm 4).
 // The model's FLOP are those of all scores, as torch.utils.flop_counter counts. Executed are those that the mask
 // leaves: for s_q = s_k = s, s (s + 1) / 2 of s s. Heads that torch has padded count as long as the program's are.
-// The blocks that a mask of flex_attention leaves are in the GPU's memory, and not looked at: all scores count.
+// The blocks that a mask of flex_attention leaves are in the GPU's memory (MaskBlocks): here all scores count.
 // Where the lengths of several sequences are not known, they are taken to be alike, which is the least that it can
 // be.
 FlopCount AttentionFlop(const OpCall& call, bool backward) noexcept;

@@ -38,6 +38,10 @@ TEST(AttentionTest, CausalMasksLeaveTheTriangle) {
   EXPECT_EQ(causal.matrix, 1'099'578'736'640u);
   EXPECT_EQ(causal.vector, uint64_t{64} * 134'225'920);
   EXPECT_EQ(causal.model, full.model) << "the convention counts all scores";
+  EXPECT_EQ(full.products, full.matrix);
+  EXPECT_EQ(full.hidden, 0u);
+  EXPECT_EQ(causal.products, full.matrix);
+  EXPECT_EQ(causal.hidden, full.matrix - causal.matrix);
   // Where is_causal stands: behind compute_log_sumexp in efficient attention and in cuDNN's.
   for (const char* name : {"efficient_attention", "cudnn_attention"}) {
     EXPECT_EQ(CountOf(Sdpa(name, q, q, "_ b1 d0 b0 _")).matrix, full.matrix) << name;

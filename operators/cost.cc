@@ -74,6 +74,7 @@ Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) no
       RepeatedCost one{.kernel = kernel,
                        .launches = steps.launches,
                        .flop = amount,
+                       .product = unit != Unit::kVector,
                        .precision = UnitFor(unit, dtype, gpu, policy),
                        .bytes = bytes};
       std::array<uint64_t, kPrecisionCount> executed{};
@@ -87,10 +88,13 @@ Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) no
       from -= std::min(from, SaturatingMultiply(each, steps.launches));
     };
     take(flop.matrix, steps.product_flop);
+    take(flop.products, steps.product_flop);
     take(flop.vector, steps.gates_flop);
     flop.model = SaturatingAdd(flop.matrix, flop.vector);
   }
   cost.model_flop = flop.model;
+  cost.product_flop = flop.products;
+  cost.hidden_flop = flop.hidden;
   const auto add = [&](Unit unit, uint64_t amount) {
     uint64_t& slot = cost.executed_flop[static_cast<size_t>(UnitFor(unit, dtype, gpu, policy))];
     slot = SaturatingAdd(slot, amount);

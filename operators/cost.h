@@ -32,6 +32,7 @@ struct RepeatedCost {
   std::string_view kernel;  // what is added to the operator's name
   uint64_t launches = 0;
   uint64_t flop = 0;  // of one launch, model and executed
+  bool product = false;
   Precision precision{};
   uint64_t bytes = 0, time_ns = 0;
 };
@@ -40,6 +41,7 @@ struct Cost {
   bool kernel = false;      // false: a view, bookkeeping, or seen already as the operators inside it
   bool known = true;        // false: no row in the table; FLOP are 0 for want of a rule
   uint64_t model_flop = 0;  // 2 per multiply-add
+  uint64_t product_flop = 0, hidden_flop = 0;             // of these, as FlopCount has them
   std::array<uint64_t, kPrecisionCount> executed_flop{};  // at most two are not 0
   uint64_t compulsory_bytes = 0;                          // each operand read once, each result written once
   uint64_t dram_bytes = 0;  // equal to compulsory_bytes: there is no model of the caches

@@ -133,6 +133,26 @@ TEST(CostTest, AttentionUsesTensorCoresAndCudaCores) {
   EXPECT_EQ(Executed(cost, Precision::kFp32), 4u * 8 * 12 * 197 * 197);
 }
 
+TEST(CostTest, ProductsAreToldFromTheOtherFlop) {
+  const auto products = [](const char* text) {
+    const rfinject::testing::OpText op(text);
+    return EstimateCost(op.call(), *FindGpu("A100-SXM4-40GB"), {}).product_flop;
+  };
+  EXPECT_EQ(products("aten::addmm ( f32[16] f32[8,32] f32[32,16] i1 i1 ) -> ( f32[8,16] )"), 2u * 8 * 32 * 16);
+  EXPECT_EQ(products("aten::gelu ( f32[1000] ? ) -> ( f32[1000] )"), 0u);
+  // On CUDA cores, too: a depthwise convolution.
+  EXPECT_EQ(products("aten::convolution ( f32[1,32,8,8] f32[32,1,3,3] _ I I I b0 I i32 ) -> ( f32[1,32,8,8] )"),
+            2u * 32 * 64 * 9);
+  // A recurrent layer's own launch has what its time steps have not: 7 steps of 3 rows by the inputs' matrix.
+  const rfinject::testing::OpText lstm(
+      "aten::_cudnn_rnn ( f32[7,3,5] { f32[24,5] f32[24,6] f32[24] f32[24] } i4 _ f32[1,3,6] f32[1,3,6] i2 i6 ) -> ( "
+      "f32[7,3,6] f32[1,3,6] f32[1,3,6] u8[10] f32[10] )");
+  const Cost cost = EstimateCost(lstm.call(), *FindGpu("A100-SXM4-40GB"), {});
+  EXPECT_EQ(cost.product_flop, 2u * 7 * 3 * 24 * 5);
+  EXPECT_TRUE(cost.repeated[0].product);
+  EXPECT_FALSE(cost.repeated[1].product);
+}
+
 TEST(CostTest, TimeIsInfiniteWithoutTheUnit) {
   std::array<uint64_t, kPrecisionCount> flop{};
   flop[static_cast<size_t>(Precision::kFp8Tensor)] = 1;

@@ -420,10 +420,15 @@ FlopCount CountFlop(const OpRule& rule, const OpCall& call) noexcept {
   const DType dtype = ResultType(call);
   if (!IsFloating(dtype) && rule.unit != Unit::kFp8Matmul && rule.unit != Unit::kInt8Matmul) return {};
   FlopCount count = Count(rule, call);
+  // Attention says itself what of it are products. Some products run on the CUDA cores, such as depthwise
+  // convolutions.
+  if (count.products == 0) count.products = count.matrix;
+  if (count.products == 0 && rule.unit != Unit::kVector) count.products = count.vector;
   if (IsComplex(dtype) && rule.flop != FlopRule::kFft) {
     count.model = SaturatingMultiply(4, count.model);
     count.matrix = SaturatingMultiply(4, count.matrix);
     count.vector = SaturatingMultiply(4, count.vector);
+    count.products = SaturatingMultiply(4, count.products);
   }
   return count;
 }

@@ -19,6 +19,8 @@ struct FlopCount {
   uint64_t model = 0;   // matrix + vector, without what is computed twice, with what a causal mask hides
   uint64_t matrix = 0;  // executed by the rule's unit (OpRule::unit)
   uint64_t vector = 0;  // executed by the CUDA cores
+  // Of the model's: products of matrices and filters; and of these what a mask hides, which no result depends on.
+  uint64_t products = 0, hidden = 0;
 };
 
 // What a recurrent layer does time step by time step, because each needs the one before: a product with the recurrent

@@ -20,7 +20,7 @@ namespace rfinject::cupti {
 
 // What one call costs, with what it repeats.
 struct CallCost {
-  uint64_t model_flop = 0, bytes = 0, pcie_bytes = 0;
+  uint64_t model_flop = 0, product_flop = 0, hidden_flop = 0, bytes = 0, pcie_bytes = 0;
   std::array<uint64_t, kPrecisionCount> flop{};
 };
 
@@ -59,19 +59,29 @@ const Gpu* GpuLike(int cc_major, int cc_minor) noexcept {
 
 CallCost CostOf(const estimate::Cost& cost, bool computed_again) noexcept {
   CallCost of{.model_flop = cost.model_flop,
+              .product_flop = cost.product_flop,
+              .hidden_flop = cost.hidden_flop,
               .bytes = cost.compulsory_bytes,
               .pcie_bytes = cost.pcie_bytes,
               .flop = cost.executed_flop};
   for (const estimate::RepeatedCost& repeated : cost.repeated) {
     const uint64_t flop = estimate::SaturatingMultiply(repeated.flop, repeated.launches);
     of.model_flop = estimate::SaturatingAdd(of.model_flop, flop);
+    if (repeated.product) of.product_flop = estimate::SaturatingAdd(of.product_flop, flop);
     of.bytes = estimate::SaturatingAdd(of.bytes, estimate::SaturatingMultiply(repeated.bytes, repeated.launches));
     uint64_t& slot = of.flop[static_cast<size_t>(repeated.precision)];
     slot = estimate::SaturatingAdd(slot, flop);
   }
   // What is computed again is asked for once.
-  if (computed_again) of.model_flop = 0;
+  if (computed_again) of.model_flop = of.product_flop = of.hidden_flop = 0;
   return of;
+}
+
+template <typename Work>
+void SetModelFlop(const Work& work, trace::OperatorWork* told) {
+  told->model_flop = work.model_flop;
+  told->product_flop = work.product_flop;
+  told->hidden_flop = work.hidden_flop;
 }
 
 void SetFlop(const std::array<uint64_t, kPrecisionCount>& flop, trace::OperatorWork* told) {
@@ -125,7 +135,7 @@ bool OperatorCalls::AddCompiled(const LaunchIdentity& identity, uint32_t key, ui
   const Launch launch{key, place};
   Add(HashMix(HashMix(key, compiled), identity.kernel), std::span(&launch, 1), [&](trace::OperatorWork* told) {
     told->op = identity.kernel;
-    told->model_flop = identity.site.phase == Phase::kRecompute ? 0 : cost.model_flop;
+    if (identity.site.phase != Phase::kRecompute) SetModelFlop(cost, told);
     told->compulsory_bytes = cost.bytes;
     SetFlop(cost.executed_flop, told);
   });
@@ -218,7 +228,7 @@ void OperatorCalls::Describe(const OpCall& call, const CallCost& cost, trace::Op
   std::array<char, estimate::kMaxSignature> buffer;
   told->op = recorder_.Intern(call.name);
   told->signature = recorder_.Intern(estimate::FormatSignature(call, buffer));
-  told->model_flop = cost.model_flop;
+  SetModelFlop(cost, told);
   told->compulsory_bytes = cost.bytes;
   told->pcie_bytes = cost.pcie_bytes;
   SetFlop(cost.flop, told);

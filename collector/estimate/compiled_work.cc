@@ -24,6 +24,17 @@ bool IsBetweenOperators(std::string_view name) {
 
 }  // namespace
 
+void CompiledCost::LeaveBlocks(uint64_t left, const Gpu& gpu) noexcept {
+  if (left >= mask.blocks) return;
+  const auto hidden = [&](uint64_t flop) {
+    const auto part = static_cast<long double>(mask.blocks - left) / static_cast<long double>(mask.blocks);
+    return static_cast<uint64_t>(static_cast<long double>(flop) * part);
+  };
+  hidden_flop = SaturatingAdd(hidden_flop, hidden(masked_products));
+  for (size_t p = 0; p < kPrecisionCount; ++p) executed_flop[p] -= hidden(masked_flop[p]);
+  SetBytes(bytes, gpu);
+}
+
 void CompiledCost::SetBytes(uint64_t amount, const Gpu& gpu) noexcept {
   bytes = amount;
   time_ns = EstimateTimeNs(executed_flop, amount, gpu);
@@ -43,8 +54,15 @@ uint32_t CompiledKernels::Define(const CompiledWork& work, const Gpu& gpu, Preci
     if (!one.kernel) continue;
     if (!one.known && IsFloating(ResultType(node))) unknown.Note(node.name);
     cost.model_flop = SaturatingAdd(cost.model_flop, one.model_flop);
+    cost.product_flop = SaturatingAdd(cost.product_flop, one.product_flop);
+    cost.hidden_flop = SaturatingAdd(cost.hidden_flop, one.hidden_flop);
     for (size_t p = 0; p < kPrecisionCount; ++p) {
       cost.executed_flop[p] = SaturatingAdd(cost.executed_flop[p], one.executed_flop[p]);
+    }
+    if (work.mask != nullptr && node.name.find("flex_attention") != std::string_view::npos) {
+      cost.mask = *work.mask;
+      cost.masked_products = one.product_flop;
+      cost.masked_flop = one.executed_flop;
     }
   }
   cost.SetBytes(work.bytes, gpu);

@@ -14,6 +14,7 @@
 #include "collector/recorder.h"
 #include "collector/sync.h"
 #include "gpus/gpus.h"
+#include "operators/generated_code.h"
 #include "operators/precision.h"
 #include "proto/wire/vocabulary.h"
 
@@ -22,12 +23,19 @@ namespace rfinject::estimate {
 struct CompiledCost {
   uint32_t kernel = 0;  // Intern()
   bool flop_known = false, bytes_known = false;
-  uint64_t model_flop = 0;  // of its operators, as the table of operators counts them
+  // Of its operators, as the table of operators counts them: Cost has the same.
+  uint64_t model_flop = 0, product_flop = 0, hidden_flop = 0;
   std::array<uint64_t, kPrecisionCount> executed_flop{};
   uint64_t written = UINT64_MAX;  // CompiledWork::written
   uint64_t bytes = 0;
   uint64_t time_ns = 0;  // the least that the roofs allow
+  // Of the attention in it, which computes the blocks that a mask leaves.
+  MaskBlocks mask;
+  uint64_t masked_products = 0;
+  std::array<uint64_t, kPrecisionCount> masked_flop{};
 
+  // Leaves out what the mask leaves out: `left` of all mask.blocks are computed.
+  void LeaveBlocks(uint64_t left, const Gpu& gpu) noexcept;
   void SetBytes(uint64_t amount, const Gpu& gpu) noexcept;
 };
 

@@ -45,6 +45,29 @@ TEST_F(CompiledWorkTest, FlopAreTheSumOfItsOperators) {
   EXPECT_TRUE(recorder_.diagnostics().empty());
 }
 
+TEST_F(CompiledWorkTest, OfAnAttentionThoseBlocksAreComputedThatItsMaskLeaves) {
+  const rfinject::testing::OpText attention(
+      "higher_order::flex_attention ( bf16[4,16,1024,64] bf16[4,16,1024,64] bf16[4,16,1024,64] ? ? d0.125 ) -> ( "
+      "bf16[4,16,1024,64] )");
+  const rfinject::testing::OpText scale("aten::mul ( bf16[1000] bf16[1000] ) -> ( bf16[1000] )");
+  const std::vector<OpCall> nodes = {attention.call(), scale.call()};
+  const MaskBlocks mask{.counts = {5, 7}, .rows = 8, .blocks = 64};
+  const uint32_t work =
+      kernels_.Define({.kernel = "triton_poi_0", .nodes = nodes, .bytes_known = true, .bytes = 4000, .mask = &mask},
+                      gpu_, {}, unknown_);
+  const CompiledCost all = kernels_.Find(work, kernel_);
+  CompiledCost causal = all;
+  causal.LeaveBlocks(36, gpu_);
+  const auto tensor = static_cast<size_t>(Precision::kBf16Tensor), vector = static_cast<size_t>(Precision::kFp32);
+  EXPECT_EQ(all.executed_flop[tensor], 17'179'869'184u);
+  EXPECT_EQ(causal.executed_flop[tensor], 9'663'676'416u);
+  EXPECT_EQ(all.executed_flop[vector] - causal.executed_flop[vector], uint64_t{4} * 4 * 16 * 1024 * 1024 * 28 / 64);
+  EXPECT_EQ(causal.model_flop, all.model_flop);
+  EXPECT_EQ(causal.product_flop, 17'179'869'184u);
+  EXPECT_EQ(causal.hidden_flop, 17'179'869'184u - 9'663'676'416u);
+  EXPECT_LT(causal.time_ns, all.time_ns);
+}
+
 TEST_F(CompiledWorkTest, WhatIsNotKnownIsNotInvented) {
   const uint32_t work = Define({"aten::mul ( f32[1000] f32[1000] ) -> ( f32[1000] )"}, 4000, "shapes that change");
   EXPECT_EQ(kernels_.Find(work, kernel_).model_flop, 0u);

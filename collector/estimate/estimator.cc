@@ -63,12 +63,19 @@ bool HasFloating(const OpCall& call) {
 }
 
 // Adds the samples that each estimated kernel has.
-void AddEstimate(uint64_t ns, uint64_t model_flop, uint64_t dram_bytes, uint64_t compulsory_bytes,
-                 LaunchRecord* record) {
+void AddEstimate(uint64_t ns, uint64_t dram_bytes, uint64_t compulsory_bytes, LaunchRecord* record) {
   record->AddSample(kTime, ns);
-  record->AddSample(kModelFlop, model_flop);
   record->AddSample(kDramBytes, dram_bytes);
   record->AddSample(kCompulsoryBytes, compulsory_bytes);
+}
+
+// Adds what the model asks for. What is computed again is asked for once.
+template <typename Work>
+void AddModelFlop(const Work& work, LaunchRecord* record) {
+  const bool again = record->identity.site.phase == Phase::kRecompute;
+  record->AddSample(kModelFlop, again ? 0 : work.model_flop);
+  if (work.product_flop != 0) record->AddSample(kProductFlop, again ? 0 : work.product_flop);
+  if (work.hidden_flop != 0) record->AddSample(kHiddenFlop, again ? 0 : work.hidden_flop);
 }
 
 // Adds the FLOP of each precision that has some, as far as there is room.
@@ -94,10 +101,8 @@ class Estimator final : public Source {
     // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.
     if ((UsesGpu() && call.on_host) || (!UsesVirtualGpu() && IsCollation(site))) return false;
     if (IsStepCounter(call, site)) return false;
-    Cost cost = estimate::EstimateCost(call, gpu_, policy());
+    const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return false;
-    // What is computed again is asked for once.
-    if (site.phase == Phase::kRecompute) cost.model_flop = 0;
     if (call.name == "aten::_amp_update_scale_") NoteScaleUpdate();
     if (!cost.known && HasFloating(call)) unknown_.Note(call.name);
 
@@ -108,7 +113,8 @@ class Estimator final : public Source {
     record.identity.signature = names.signature;
     record.identity.site = site;
     if (site.op == 0) record.identity.site.op = names.kernel;
-    AddEstimate(cost.time_ns, cost.model_flop, cost.dram_bytes, cost.compulsory_bytes, &record);
+    AddEstimate(cost.time_ns, cost.dram_bytes, cost.compulsory_bytes, &record);
+    AddModelFlop(cost, &record);
     if (cost.pcie_bytes != 0) record.AddSample(LinkMetric(kMetricPcieBytes), cost.pcie_bytes);
     AddExecutedFlop(cost.executed_flop, &record);
     const bool captured = VirtualGpuCaptured();
@@ -148,6 +154,7 @@ class Estimator final : public Source {
     const uint32_t kernel = recorder_.Intern(launch.name);
     estimate::CompiledCost cost = compiled_.Find(place.work, kernel);
     if (!cost.bytes_known) cost.SetBytes(ArgumentBytes(launch), gpu_);
+    LeaveMaskedOut(launch, &cost);
     TellChanged(launch, cost.written);
     LaunchRecord record;
     record.identity.kernel = kernel;
@@ -156,8 +163,8 @@ class Estimator final : public Source {
     std::ranges::copy(launch.grid, record.identity.grid.begin());
     std::ranges::copy(launch.block, record.identity.block.begin());
     record.identity.dynamic_shared_bytes = launch.shared_bytes;
-    const uint64_t model_flop = site.phase == Phase::kRecompute ? 0 : cost.model_flop;
-    AddEstimate(cost.time_ns, model_flop, cost.bytes, cost.bytes, &record);
+    AddEstimate(cost.time_ns, cost.bytes, cost.bytes, &record);
+    AddModelFlop(cost, &record);
     AddExecutedFlop(cost.executed_flop, &record);
     if (!cost.flop_known && recorder_.InWindow() && !loaded_reported_.exchange(true)) {
       recorder_.ReportDiagnostic(
@@ -192,7 +199,8 @@ class Estimator final : public Source {
     record.identity.site = CurrentSite();
     record.identity.site.phase = Phase::kCommunication;
     record.identity.site.op = record.identity.kernel;
-    AddEstimate(ns, 0, in_memory, in_memory, &record);
+    AddEstimate(ns, in_memory, in_memory, &record);
+    AddModelFlop(Cost(), &record);
     if (over_link != 0) record.AddSample(LinkMetric(nvlink ? kMetricNvlinkBytes : kMetricPcieBytes), over_link);
     work_.Happen({{estimate::Launches{record, 1}}}, ns);
   }
@@ -257,6 +265,32 @@ class Estimator final : public Source {
     }
   }
 
+  // The blocks that a mask leaves are known where the values are with which the program has made it. Else all count.
+  void LeaveMaskedOut(const rfinject_virtual_loaded_launch& launch, estimate::CompiledCost* cost) noexcept {
+    if (cost->mask.blocks == 0) return;
+    uint64_t left = 0;
+    for (const int place : cost->mask.counts) {
+      if (place < 0) continue;
+      const auto index = static_cast<size_t>(place);
+      const size_t bytes = cost->mask.rows * sizeof(int32_t);
+      if (index >= launch.word_count || !VirtualGpuKnows(launch.words[index], bytes)) {
+        if (recorder_.InWindow() && !masked_reported_.exchange(true)) {
+          recorder_.ReportDiagnostic(
+              Severity::kInfo, "mask-blocks",
+              "which blocks the mask of a flex_attention leaves is not known, because its values "
+              "were not computed: the FLOP are those of all scores (--values all computes them)");
+        }
+        return;
+      }
+      for (uint64_t i = 0; i < cost->mask.rows; ++i) {
+        int32_t count = 0;
+        std::memcpy(&count, reinterpret_cast<const char*>(launch.words[index]) + i * sizeof(count), sizeof(count));
+        left += count > 0 ? static_cast<uint64_t>(count) : 0;
+      }
+    }
+    cost->LeaveBlocks(left, gpu_);
+  }
+
   uint64_t ArgumentBytes(const rfinject_virtual_loaded_launch& launch) noexcept {
     uint64_t bytes = 0;
     const std::span words(launch.words, launch.word_count);
@@ -296,8 +330,8 @@ class Estimator final : public Source {
     std::memcpy(name.data() + op.size(), repeated.kernel.data(), repeated.kernel.size());
     record.identity.kernel = recorder_.Intern({name.data(), op.size() + repeated.kernel.size()});
     record.sample_count = 0;
-    const uint64_t model_flop = record.identity.site.phase == Phase::kRecompute ? 0 : repeated.flop;
-    AddEstimate(repeated.time_ns, model_flop, repeated.bytes, repeated.bytes, &record);
+    AddEstimate(repeated.time_ns, repeated.bytes, repeated.bytes, &record);
+    AddModelFlop(Cost{.model_flop = repeated.flop, .product_flop = repeated.product ? repeated.flop : 0}, &record);
     record.AddSample(kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop);
     return {record, repeated.launches};
   }
@@ -344,7 +378,7 @@ class Estimator final : public Source {
   estimate::CompiledKernels compiled_{recorder_};
   estimate::UnknownOperators unknown_{recorder_};
   // What was said once already. Any thread exchanges it, so that one of them says it.
-  std::atomic<bool> virtual_gpu_reported_{false}, loaded_reported_{false};
+  std::atomic<bool> virtual_gpu_reported_{false}, loaded_reported_{false}, masked_reported_{false};
   // The ids of metrics that most runs do not need; 0: not defined yet. Any thread writes and reads them. Relaxed: the
   // recorder gives the same id for the same name, so two threads write the same.
   std::atomic<uint32_t> pcie_metric_{0}, nvlink_metric_{0};

@@ -76,7 +76,8 @@ TEST(EstimatorTest, RecordsAKernel) {
   EXPECT_EQ(recorder.Name(record.identity.signature), "f32[8,3,224,224] f32[64,3,7,7]");
   EXPECT_EQ(record.identity.site, site);
   EXPECT_EQ(record.identity.device, 0u);
-  EXPECT_EQ(record.sample_count, 5u);
+  EXPECT_EQ(record.sample_count, 6u);
+  EXPECT_EQ(FakeRecorder::Value(record, kProductFlop), 8u * 236027904);
   EXPECT_EQ(FakeRecorder::Value(record, kModelFlop), 8u * 236027904);
   EXPECT_EQ(FakeRecorder::Value(record, kFlopFirst + uint32_t(Precision::kFp32)), 8u * 236027904);
   EXPECT_EQ(FakeRecorder::Value(record, kCompulsoryBytes),

@@ -97,32 +97,36 @@ class Estimator {
     key.op = key.kernel = name;
     std::array<char, estimate::kMaxSignature> buffer;
     key.signature = estimate::FormatSignature(call, buffer);
-    Add(key, cost.time_ns, cost.model_flop, cost.dram_bytes, cost.executed_flop, cost.pcie_bytes, 1);
+    Add(key, cost, 1);
     for (const estimate::RepeatedCost& repeated : cost.repeated) {
       if (repeated.launches == 0) continue;
       LaunchKey more = key;
       absl::StrAppend(&more.kernel, std::string(repeated.kernel));
-      std::array<uint64_t, kPrecisionCount> flop{};
-      flop[static_cast<size_t>(repeated.precision)] = repeated.flop;
-      Add(more, repeated.time_ns, repeated.flop, repeated.bytes, flop, 0, repeated.launches);
+      estimate::Cost each{.model_flop = repeated.flop,
+                          .product_flop = repeated.product ? repeated.flop : 0,
+                          .dram_bytes = repeated.bytes,
+                          .time_ns = repeated.time_ns};
+      each.executed_flop[static_cast<size_t>(repeated.precision)] = repeated.flop;
+      Add(more, each, repeated.launches);
     }
     return true;
   }
 
-  void Add(const LaunchKey& key, uint64_t ns, uint64_t model_flop, uint64_t bytes,
-           const std::array<uint64_t, kPrecisionCount>& flop, uint64_t pcie_bytes, uint64_t launches) {
+  void Add(const LaunchKey& key, const estimate::Cost& cost, uint64_t launches) {
     LaunchStats& stats = builder_.run.launches[key];
     wire::SaturatingAdd(&stats.launches, launches);
     const auto add = [&](std::string_view metric, uint64_t value) {
       stats.metrics[std::string(metric)].Add(value, launches);
     };
-    add(kMetricTime, ns);
-    add(kMetricModelFlop, model_flop);
-    add(kMetricDramBytes, bytes);
-    add(kMetricCompulsoryBytes, bytes);
-    if (pcie_bytes != 0) add(kMetricPcieBytes, pcie_bytes);
+    add(kMetricTime, cost.time_ns);
+    add(kMetricModelFlop, cost.model_flop);
+    add(kMetricDramBytes, cost.dram_bytes);
+    add(kMetricCompulsoryBytes, cost.dram_bytes);
+    if (cost.product_flop != 0) add(kMetricProductFlop, cost.product_flop);
+    if (cost.hidden_flop != 0) add(kMetricHiddenFlop, cost.hidden_flop);
+    if (cost.pcie_bytes != 0) add(kMetricPcieBytes, cost.pcie_bytes);
     for (size_t p = 0; p < kPrecisionCount; ++p) {
-      if (flop[p] != 0) add(kMetricFlop[p], flop[p]);
+      if (cost.executed_flop[p] != 0) add(kMetricFlop[p], cost.executed_flop[p]);
     }
   }
 

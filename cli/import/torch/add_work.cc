@@ -48,6 +48,8 @@ void AddWork(const OperatorWork& work, const WorkPart& part, const KernelOfCall&
              LaunchStats* stats) {
   const auto add = [&](std::string_view metric, uint64_t value) { stats->metrics[std::string(metric)].Add(value); };
   add(kMetricModelFlop, part.Of(work.flop.model));
+  if (work.flop.products != 0) add(kMetricProductFlop, part.Of(work.flop.products));
+  if (work.flop.hidden != 0) add(kMetricHiddenFlop, part.Of(work.flop.hidden));
   add(kMetricCallPart, part.Of(kWholeCall));
   const uint64_t bytes = part.Of(work.bytes);
   add(kMetricCompulsoryBytes, bytes);
@@ -72,7 +74,8 @@ void ForgetIdleWork(Run* run) {
 
 void DefineWork(Profile* profile) {
   DefineMetric(kMetricTime, "ns", profile);
-  DefineMetric(kMetricModelFlop, "FLOP", profile);
+  for (const std::string_view name : {kMetricModelFlop, kMetricProductFlop, kMetricHiddenFlop})
+    DefineMetric(name, "FLOP", profile);
   DefineMetric(kMetricCompulsoryBytes, "byte", profile);
   DefineMetric(kMetricDramBytes, "byte", profile);
   DefineMetric(kMetricCallPart, "2^-20 call", profile);

@@ -20,9 +20,11 @@ Mfu MfuOf(const Report& report) {
   const double other_ns = report.run.source == SourceKind::kEstimated ? 0 : report.clock.wall_ns;
   mfu.ns = measured_ns > 0 ? measured_ns : std::max(gpu_ns, other_ns);
   if (*most <= 0 || mfu.peak_flop_per_s <= 0 || mfu.ns <= 0) return mfu;
+  const auto products = report.total.sums[Quantity::kProductFlop] > 0 ? Quantity::kProductFlop : Quantity::kModelFlop;
   for (const Row& row : report.phases) {
     if (row.phase != Phase::kForward && row.phase != Phase::kBackward && row.phase != Phase::kEval) continue;
-    mfu.flop += row.sums.model_flop() / report.steps.divisor();
+    mfu.flop += row.sums[products] / report.steps.divisor();
+    mfu.useful_flop += (row.sums[products] - row.sums[Quantity::kHiddenFlop]) / report.steps.divisor();
   }
   return mfu;
 }
@@ -30,7 +32,9 @@ Mfu MfuOf(const Report& report) {
 std::string MfuText(const Report& report) {
   const Mfu mfu = MfuOf(report);
   if (mfu.flop <= 0) return {};
-  return "MFU " + Percent(mfu.share()) + " of " + WithPrefix(mfu.peak_flop_per_s, "FLOP/s") + " (" +
+  const std::string useful =
+      mfu.useful_flop < mfu.flop ? " (useful " + Percent(mfu.useful_share()) + ")" : std::string();
+  return "MFU " + Percent(mfu.share()) + useful + " of " + WithPrefix(mfu.peak_flop_per_s, "FLOP/s") + " (" +
          std::string(kPrecisionTitles[static_cast<size_t>(mfu.precision)]) + ")";
 }
 
@@ -38,8 +42,8 @@ std::span<const FactOf<Report>> MfuFacts() {
   static constexpr auto kFacts = std::to_array<FactOf<Report>>({
       {ShareColumn(
            "mfu",
-           "Model FLOP utilization: model FLOP of forward and backward, over what the peak of the precision in "
-           "which most FLOP are executed does in a step's time.",
+           "Model FLOP utilization: FLOP of the model's products in forward and backward, over what the peak of the "
+           "precision in which most FLOP are executed does in a step's time. Of attention all scores count.",
            "MFU"),
        [](const Report& report) {
          const Mfu mfu = MfuOf(report);
@@ -49,6 +53,16 @@ std::span<const FactOf<Report>> MfuFacts() {
        [](const Report& report) {
          const Mfu mfu = MfuOf(report);
          return mfu.flop > 0 ? Cell{mfu.peak_flop_per_s} : Cell{};
+       }},
+      {ShareColumn("mfu_useful", "`mfu` without the scores that a mask hides, as of causal attention.", "Useful MFU"),
+       [](const Report& report) {
+         const Mfu mfu = MfuOf(report);
+         return mfu.flop > 0 ? Cell{mfu.useful_share()} : Cell{};
+       }},
+      {UnitColumn("mfu_flop_per_step", "FLOP", "The FLOP of a step that `mfu` counts.", "MFU's FLOP, a step"),
+       [](const Report& report) {
+         const Mfu mfu = MfuOf(report);
+         return mfu.flop > 0 ? Cell{mfu.flop} : Cell{};
        }},
   });
   return kFacts;

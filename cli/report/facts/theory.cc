@@ -29,6 +29,11 @@ TheoryKey KeyOf(const Row& row, const RunKey& run) {
           row.op};
 }
 
+void SetModelFlop(const Sums& theory, double scale, Sums* sums) {
+  for (const Quantity flop : {Quantity::kModelFlop, Quantity::kProductFlop, Quantity::kHiddenFlop})
+    (*sums)[flop] = theory[flop] * scale;
+}
+
 void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const RunKey& run, double scale, bool bytes,
           std::vector<Row>& rows) {
   struct Rows {
@@ -48,7 +53,7 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     const auto found = theory.find(key);
     if (found == theory.end()) continue;
     const auto& [sums, first] = found->second;
-    row->sums[Quantity::kModelFlop] = sums.model_flop() * scale;
+    SetModelFlop(sums, scale, &row->sums);
     if (bytes) row->sums[Quantity::kCompulsoryBytes] = sums.compulsory_bytes() * scale;
     if (row->class_name.empty()) row->class_name = first->class_name;
     if (row->parameters == 0) row->parameters = first->parameters;
@@ -67,7 +72,7 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     row.kernel.clear();
     row.signature.clear();
     row.sums = {};
-    row.sums[Quantity::kModelFlop] = sums.model_flop() * scale;
+    SetModelFlop(sums, scale, &row.sums);
     row.sums[Quantity::kCompulsoryBytes] = compulsory;
     row.derived = Derive(row.sums);
     row.time_share = 0;
@@ -161,7 +166,7 @@ TheoryUse ApplyTheory(const Report& theory, Report& report) {
   if (!report.group_phases.empty()) {
     Fill(theory.group_phases, theory.run, report.run, scale, bytes, report.group_phases);
   }
-  report.total.sums[Quantity::kModelFlop] = theory.total.sums.model_flop() * scale;
+  SetModelFlop(theory.total.sums, scale, &report.total.sums);
   if (bytes) report.total.sums[Quantity::kCompulsoryBytes] = theory.total.sums.compulsory_bytes() * scale;
   report.total.derived = Derive(report.total.sums);
   use.bytes = bytes || own_bytes;

@@ -24,6 +24,8 @@ enum class Quantity : uint8_t {
   kFlop,                                  // the first of kPrecisionCount: FlopIn(precision)
   kLegacyFlop = kFlop + kPrecisionCount,  // the first of as many: LegacyFlopIn(precision)
   kModelFlop = kLegacyFlop + kPrecisionCount,
+  kProductFlop,  // of kModelFlop: products of matrices and filters
+  kHiddenFlop,   // of kProductFlop: what a mask hides
   kDramBytes,
   kCompulsoryBytes,
   kL2Bytes,
@@ -103,6 +105,8 @@ inline constexpr auto kQuantityMetrics = std::to_array<QuantityMetric>({
     {Quantity::kTime, kMetricTime},
     {Quantity::kTime, kGpuTimeMetric, {{{kMetricTime, kMetricTime}}}},
     {Quantity::kModelFlop, kMetricModelFlop},
+    {Quantity::kProductFlop, kMetricProductFlop},
+    {Quantity::kHiddenFlop, kMetricHiddenFlop},
     {Quantity::kDramBytes, kMetricDramBytes},
     {Quantity::kDramBytes, kDramReadMetric},
     {Quantity::kDramBytes, kDramWriteMetric},
@@ -141,6 +145,8 @@ static_assert(kFlopColumns.size() == kPrecisionCount);
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns"},
     {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP"},
+    {Quantity::kProductFlop, "", "", "", "FLOP"},
+    {Quantity::kHiddenFlop, "", "", "", "FLOP"},
     {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B"},
     {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes",
      "Bytes of operands and results, each moved once.", "B"},

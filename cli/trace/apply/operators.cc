@@ -47,6 +47,8 @@ class Works {
   explicit Works(State* state)
       : state_(state),
         model_flop_(PlaceOf(kMetricModelFlop, "FLOP", state)),
+        product_flop_(PlaceOf(kMetricProductFlop, "FLOP", state)),
+        hidden_flop_(PlaceOf(kMetricHiddenFlop, "FLOP", state)),
         bytes_(PlaceOf(kMetricCompulsoryBytes, "byte", state)),
         part_(PlaceOf(kMetricCallPart, "2^-20 call", state)) {
     if (const auto time = state->metric_ids.find(std::string(kMetricTime)); time != state->metric_ids.end()) {
@@ -74,6 +76,8 @@ class Works {
         keys[i]->Of(metric).Merge(Stat::Same(parts[i].Of(value), work.calls));
       };
       add(model_flop_, work.model_flop);
+      if (work.product_flop != 0) add(product_flop_, work.product_flop);
+      if (work.hidden_flop != 0) add(hidden_flop_, work.hidden_flop);
       add(bytes_, work.compulsory_bytes);
       add(part_, kWholeCall);
       for (size_t p = 0; p < work.flop.size(); ++p) {
@@ -112,7 +116,7 @@ class Works {
 
   State* const state_;
   size_t time_ = SIZE_MAX;
-  uint32_t model_flop_, bytes_, part_;
+  uint32_t model_flop_, product_flop_, hidden_flop_, bytes_, part_;
   std::array<uint32_t, kPrecisionCount> flop_{};
   std::map<uint32_t, KeyWork> keys_;  // by id
 };
