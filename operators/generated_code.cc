@@ -79,15 +79,19 @@ struct Kernel {
   std::vector<std::string_view> scalars;  // those behind them: sizes of its space, and offsets of random numbers
   std::vector<std::string_view> nodes;    // of the comment in front of it
   bool users = false;                     // a kernel of the program's own
+  bool is_template = false;               // of Inductor's, by hand
   bool by_elements = false;               // each load and store in its code runs once for each element of its space
   uint32_t first_line = 0;                // of the first call of it; 0: there was none yet
 };
+
+constexpr auto kNowhere = std::string_view::npos;
 
 // Reads a kernel's source text, which is a string in the module.
 Kernel ReadKernel(std::string_view name, std::string_view body) {
   Kernel kernel;
   kernel.users = body.find("user_autotune") != std::string_view::npos;
-  kernel.by_elements = !kernel.users && body.find("triton_heuristics.template") == std::string_view::npos &&
+  kernel.is_template = body.find("triton_heuristics.template") != std::string_view::npos;
+  kernel.by_elements = !kernel.users && !kernel.is_template &&
                        body.find("combo_grid_meta") == std::string_view::npos &&
                        body.find("triton_heuristics.foreach") == std::string_view::npos;
   const size_t def = body.find("def " + std::string(name) + "(");
@@ -437,8 +441,10 @@ class Reader {
     if (kernel->users) call->why_no_flop = "a kernel of the program's own";
     for (const std::string_view name : names) {
       if (!nodes_.Computes(name)) continue;
-      if (!counted_.insert(name).second) {
-        if (unfinished_.erase(name) != 0) AddLayer(name, call);
+      // Kernels around it prepare what it needs.
+      const bool prepares = !kernel->is_template && nodes_.OperatorOf(name).find("flex_attention") != kNowhere;
+      if (prepares || !counted_.insert(name).second) {
+        if (prepares || unfinished_.erase(name) != 0) AddLayer(name, call);
         continue;
       }
       AddLayer(name, call);

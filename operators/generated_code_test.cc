@@ -270,6 +270,31 @@ def call(args):
   EXPECT_EQ(ReadGeneratedCode(module_of("0,"), "")[0].mask.counts, (std::array<int, 2>{1, -1}));
 }
 
+// The backward's comment stands before the kernel that sums up gradients first; the template is the attention.
+TEST(GeneratedCode, TheFlopOfAnAttentionAreThoseOfItsTemplate) {
+  constexpr const char* kNode =
+      "# Topologically Sorted Source Nodes: [], Original ATen: [flex_attention_backward]\n"
+      "#   %q : Tensor \"bf16[1, 1, 8, 64][512, 512, 64, 1]cuda:0\" = PlaceHolder[target=q]\n"
+      "#   %flex_attention_backward : [num_users=3] = "
+      "call_function[target=torch.ops.higher_order.flex_attention_backward](args = (%q, %q, %q, %q), kwargs = {})\n";
+  const auto kernel = [](const std::string& name, const std::string& heuristics) {
+    return name + " = async_compile.triton('" + name + "', '''\n@triton_heuristics." + heuristics +
+           "(\n    triton_meta={'signature': {'arg_Q': '*bf16'}},\n)\ndef " + name +
+           "(arg_Q):\n    tl.store(arg_Q + (x0), x)\n''', device_str='cuda')\n\n";
+  };
+  const std::string module = "async_compile = AsyncCompile()\n" + std::string(kNode) +
+                             kernel("triton_per_0", "persistent_reduction") + kNode +
+                             kernel("triton_tem_1", "template") +
+                             "def call(args):\n    assert_size_stride(q, (1, 1, 8, 64), (512, 512, 64, 1))\n"
+                             "    triton_per_0.run(q, 8, stream=stream0)\n"
+                             "    triton_tem_1.run(q, 1, 1, 1, stream=stream0)\n";
+  const std::vector<GeneratedCall> calls = ReadGeneratedCode(module, "");
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_TRUE(calls[0].nodes.empty());
+  ASSERT_EQ(calls[1].nodes.size(), 1u);
+  EXPECT_EQ(calls[1].nodes[0].op, "higher_order::flex_attention_backward");
+}
+
 TEST(GeneratedCode, AnyPartOfAModuleIsReadWithoutHarm) {
   const std::string text = kModule;
   EXPECT_TRUE(IsGeneratedCode(text));
