@@ -41,8 +41,8 @@ Parts Split(std::string_view name) {
   bool hbm3 = false;
   for (const std::string& word : WordsOf(name)) {
     if (word == "NVIDIA" || word == "TESLA" || word == "GEFORCE" || word == "AMD" || word == "INSTINCT" ||
-        word == "VF") {
-      continue;  // VF: a virtual function, which is all of the GPU
+        word == "VF" || word == "AC") {
+      continue;  // VF: a virtual function, which is all of the GPU. AC: cooled by air, as "B300 SXM6 AC"
     }
     if (word == "MIG") {
       parts.slice = true;

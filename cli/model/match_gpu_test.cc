@@ -37,6 +37,7 @@ TEST(MatchGpu, DevicesAsTheDriverNamesThem) {
   EXPECT_EQ(Match("NVIDIA H200"), "H200-SXM-141GB");
   EXPECT_EQ(Match("NVIDIA H200 NVL"), "H200-NVL-141GB");
   EXPECT_EQ(Match("NVIDIA B200"), "B200-SXM-180GB");
+  EXPECT_EQ(Match("NVIDIA B300 SXM6 AC"), "B300-SXM-288GB");
 }
 
 TEST(MatchGpu, WhatTheNameLeavesOpenTheMemorySettles) {
