@@ -3,9 +3,9 @@
 // estimate_rows [--calibration FILE] --kernels GPU KERNELS.tsv
 //
 // ROWS.csv has the columns of calibration/data/operator_times.csv; OUT.csv (standard output) has the same lines with
-// ideal_ms, expected_ms, low_ms and high_ms appended, empty where the GPU or the operator is not known. expected_ms
-// is what the row's source would have measured: where that timed single calls between events, its parameter event_us
-// (the host's time to launch into an idle GPU) is added.
+// ideal_ms, expected_ms, low_ms, high_ms, family, scale (the parameter of its ScaleKind) and group appended, empty
+// where the GPU or the operator is not known. expected_ms is what the row's source would have measured: where that
+// timed single calls between events, its parameter event_us (the host's time to launch into an idle GPU) is added.
 //
 // calibration/data/recorded_kernels.csv has other columns, which calibration/from_recordings says; it is read as
 // well.
@@ -212,7 +212,7 @@ ExpectedTime TimeOf(const Row& row, const ExpectedTimes& model) {
 }
 
 double ExpectedMs(const Row& row, const Calibration& calibration, double seconds) {
-  const double event_us = row.events.empty() ? 0 : calibration.Get(row.gpu->name, row.events, "event_us").value_or(0);
+  const double event_us = row.events.empty() ? 0 : calibration.Get(*row.gpu, row.events, "event_us").value_or(0);
   return seconds * 1e3 + event_us * 1e-3;
 }
 
@@ -246,21 +246,25 @@ void ReadRows(std::istream& in, Rows& result) {
 }
 
 void Print(const Rows& rows, const Calibration& calibration, std::FILE* out) {
-  std::fprintf(out, "%s,ideal_ms,expected_ms,low_ms,high_ms\n", rows.header.c_str());
+  std::fprintf(out, "%s,ideal_ms,expected_ms,low_ms,high_ms,family,scale,group\n", rows.header.c_str());
   std::map<const rfinject::Gpu*, ExpectedTimes> models;
   for (const Row& row : rows.rows) {
     if (row.ops.empty()) {
-      std::fprintf(out, "%s,,,,\n", row.line.c_str());
+      std::fprintf(out, "%s,,,,,,,\n", row.line.c_str());
       continue;
     }
     const ExpectedTime time = TimeOf(row, models.try_emplace(row.gpu, *row.gpu, calibration).first->second);
     if (!(time.expected_s > 0)) {
-      std::fprintf(out, "%s,,,,\n", row.line.c_str());
+      std::fprintf(out, "%s,,,,,,,\n", row.line.c_str());
       continue;
     }
+    const auto family = FamilyOf(row.ops[0]);
     const double expected = ExpectedMs(row, calibration, time.expected_s);
-    std::fprintf(out, "%s,%.6g,%.6g,%.6g,%.6g\n", row.line.c_str(), time.ideal_s * 1e3, expected,
-                 expected * time.low_s / time.expected_s, expected * time.high_s / time.expected_s);
+    std::fprintf(out, "%s,%.6g,%.6g,%.6g,%.6g,%s,%s,%d\n", row.line.c_str(), time.ideal_s * 1e3, expected,
+                 expected * time.low_s / time.expected_s, expected * time.high_s / time.expected_s,
+                 std::string(rfinject::cli::kFamilyNames[static_cast<size_t>(family)]).c_str(),
+                 std::string(rfinject::cli::kScaleNames[static_cast<size_t>(ScaleKindOf(row.ops[0]))]).c_str(),
+                 static_cast<int>(rfinject::cli::ErrorGroupOf(family)));
   }
 }
 

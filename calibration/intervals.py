@@ -89,7 +89,8 @@ def intervals(rows, folds, gpus, known):
         for name in [kind + "_" + size for kind in ("low", "high") for size, _, _ in SIZES]:
             if (ANY, family, name) not in found:
                 # Where there is nothing of a family, a similar one stands for it.
-                source = {"bmm_tensor": "bmm_fp32", "batch_norm": "layer_norm", "other": "bmm_fp32"}.get(family, "conv_fp32")
+                source = {"bmm_tensor": "bmm_fp32", "batch_norm": "layer_norm", "other": "bmm_fp32",
+                          "layer_norm_backward": "layer_norm"}.get(family, "conv_fp32")
                 if (ANY, source, name) not in found:
                     continue
                 value, text = found[ANY, source, name]

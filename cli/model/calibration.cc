@@ -142,10 +142,15 @@ std::optional<double> Calibration::Own(std::string_view gpu, std::string_view fa
   return found->second;
 }
 
-std::optional<double> Calibration::Get(std::string_view gpu, std::string_view family,
-                                       std::string_view parameter) const {
-  const auto own = Own(gpu, family, parameter);
-  return own ? own : Own(kAnyGpu, family, parameter);
+std::optional<double> Calibration::OfBoardOrChip(const Gpu& gpu, std::string_view family,
+                                                 std::string_view parameter) const {
+  const auto own = Own(gpu.name, family, parameter);
+  return own ? own : Own(gpu.chip, family, parameter);
+}
+
+std::optional<double> Calibration::Get(const Gpu& gpu, std::string_view family, std::string_view parameter) const {
+  const auto near = OfBoardOrChip(gpu, family, parameter);
+  return near ? near : Own(kAnyGpu, family, parameter);
 }
 
 void Calibration::Set(std::string_view gpu, std::string_view family, std::string_view parameter, double value) {

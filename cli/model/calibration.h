@@ -4,7 +4,7 @@
 // overriding them, those that `rfinject calibrate` measured on a user's own GPUs.
 //
 //   const Calibration& calibration = Calibration::Shipped();
-//   calibration.Get("T4", "conv_fp32", "winograd")   // the T4's own value, or that of "*", or nothing
+//   calibration.Get(*FindGpu("T4"), "conv_fp32", "winograd")   // the T4's own value, or its chip's, or that of "*"
 #ifndef RFINJECT_CLI_MODEL_CALIBRATION_H_
 #define RFINJECT_CLI_MODEL_CALIBRATION_H_
 
@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "gpus/gpus.h"
 
 namespace rfinject::cli {
 
@@ -36,11 +38,14 @@ class Calibration {
   // none.
   std::string_view OwnSource(std::string_view gpu) const;
 
-  // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if there is
-  // neither.
-  std::optional<double> Get(std::string_view gpu, std::string_view family, std::string_view parameter) const;
+  // The GPU's own value, else that of its chip, which all boards of the chip share, else that of the GPU "*", which
+  // stands for a GPU without measurements; nothing if there is none.
+  std::optional<double> Get(const Gpu& gpu, std::string_view family, std::string_view parameter) const;
 
-  // The GPU's own value only.
+  // The GPU's own value, else that of its chip.
+  std::optional<double> OfBoardOrChip(const Gpu& gpu, std::string_view family, std::string_view parameter) const;
+
+  // The value of that name only: a GPU's, a chip's, or that of "*".
   std::optional<double> Own(std::string_view gpu, std::string_view family, std::string_view parameter) const;
 
   void Set(std::string_view gpu, std::string_view family, std::string_view parameter, double value);

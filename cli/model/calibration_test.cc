@@ -13,19 +13,24 @@
 namespace rfinject::cli {
 namespace {
 
-TEST(Calibration, GivesTheGpusOwnValueElseThatOfAnyGpu) {
+TEST(Calibration, GivesTheGpusOwnValueElseItsChipsElseThatOfAnyGpu) {
   std::string error;
   const auto calibration = Calibration::Parse(
       "gpu,family,parameter,value,unit,rows,provenance\n"
       "# a comment\n"
       "*,softmax,share,0.5,1,,medians\n"
+      "GH100,softmax,share,0.6,1,,of all boards\n"
+      "H200-SXM-141GB,softmax,share,0.7,1,,fitted\n"
       "T4,softmax,share,0.75,1,100,fitted\r\n",
       error);
   ASSERT_TRUE(calibration) << error;
-  EXPECT_EQ(calibration->Get("T4", "softmax", "share"), 0.75);
-  EXPECT_EQ(calibration->Get("L4", "softmax", "share"), 0.5);
+  EXPECT_EQ(calibration->Get(*FindGpu("T4"), "softmax", "share"), 0.75);
+  EXPECT_EQ(calibration->Get(*FindGpu("L4"), "softmax", "share"), 0.5);
+  EXPECT_EQ(calibration->Get(*FindGpu("H100-SXM5-80GB"), "softmax", "share"), 0.6);
+  EXPECT_EQ(calibration->Get(*FindGpu("H200-SXM-141GB"), "softmax", "share"), 0.7);
+  EXPECT_EQ(calibration->OfBoardOrChip(*FindGpu("L4"), "softmax", "share"), std::nullopt);
   EXPECT_EQ(calibration->Own("L4", "softmax", "share"), std::nullopt);
-  EXPECT_EQ(calibration->Get("T4", "softmax", "reread"), std::nullopt);
+  EXPECT_EQ(calibration->Get(*FindGpu("T4"), "softmax", "reread"), std::nullopt);
 }
 
 TEST(Calibration, RefusesWhatIsNoNumberAndNamesTheLine) {
@@ -64,14 +69,16 @@ TEST(Calibration, AnOwnFileStandsAboveTheTableForItsGpus) {
   Calibration own = Calibration::Shipped();
   std::string error;
   ASSERT_TRUE(own.AddOwn(kOwn, error)) << error;
-  EXPECT_EQ(own.Get("T4", "gpu", "memory_share"), 0.7);
-  EXPECT_EQ(own.Get("T4", "fp32", "burst_ms"), 0);
+  EXPECT_EQ(own.Get(*FindGpu("T4"), "gpu", "memory_share"), 0.7);
+  EXPECT_EQ(own.Get(*FindGpu("T4"), "fp32", "burst_ms"), 0);
   EXPECT_EQ(own.OwnSource("T4"), "today; on my desk");
   EXPECT_EQ(own.OwnSource("L4"), "");
   for (const char* parameter : {"share", "stride_slope"}) {
-    EXPECT_EQ(own.Get("T4", "fp32", parameter), Calibration::Shipped().Get("T4", "fp32", parameter));
+    EXPECT_EQ(own.Get(*FindGpu("T4"), "fp32", parameter),
+              Calibration::Shipped().Get(*FindGpu("T4"), "fp32", parameter));
   }
-  EXPECT_EQ(own.Get("L4", "gpu", "memory_share"), Calibration::Shipped().Get("L4", "gpu", "memory_share"));
+  EXPECT_EQ(own.Get(*FindGpu("L4"), "gpu", "memory_share"),
+            Calibration::Shipped().Get(*FindGpu("L4"), "gpu", "memory_share"));
 }
 
 TEST(Calibration, AnOwnFileIsTakenWholeOrNotAtAll) {
@@ -84,7 +91,8 @@ TEST(Calibration, AnOwnFileIsTakenWholeOrNotAtAll) {
     std::string error;
     EXPECT_FALSE(own.AddOwn(std::string(kOwn) + line + "\n", error)) << line;
     EXPECT_NE(error.find("line 7"), std::string::npos) << line << ": " << error;
-    EXPECT_EQ(own.Get("T4", "gpu", "memory_share"), Calibration::Shipped().Get("T4", "gpu", "memory_share"));
+    EXPECT_EQ(own.Get(*FindGpu("T4"), "gpu", "memory_share"),
+              Calibration::Shipped().Get(*FindGpu("T4"), "gpu", "memory_share"));
     EXPECT_EQ(own.OwnSource("T4"), "");
   }
 }

@@ -9,6 +9,7 @@ namespace rfinject::cli {
 namespace {
 
 constexpr size_t kMaxOperands = 4, kMaxDimensions = 5;
+constexpr double kUsualGroups = 32;     // of a group norm (Wu, He, "Group Normalization", 2018)
 constexpr double kMostElements = 1e15;  // along one dimension; more is no tensor
 
 struct Shape {
@@ -248,7 +249,7 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
   op.cols = first.rank > 0 ? first.size[first.rank - 1] : 1;
   op.rows = op.cols > 0 ? first.elements() / op.cols : 0;
   if (name.find("batch_norm") != std::string_view::npos) {
-    op.kind = OperatorKind::kBatchNorm;
+    op.kind = name.starts_with("native_") ? OperatorKind::kBatchNormByTorch : OperatorKind::kBatchNorm;
     // Statistics first: training reads the input twice, the backward pass the input and the gradient. Evaluation has
     // the statistics: 2 FLOP an element instead of 6 or more.
     const double elements = first.elements();
@@ -256,10 +257,20 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
     const bool statistics = gradient || flop > 4 * elements;
     if (statistics) op.reread_bytes = (gradient ? 2 : 1) * elements * first.element_bytes;
     op.rows = statistics && first.rank > 2 && !first.channels_last ? first.size[1] : 0;
+    op.channels_last = first.channels_last;
   } else if (name.find("softmax") != std::string_view::npos) {
     op.kind = OperatorKind::kSoftmax;
   } else if (name.find("layer_norm") != std::string_view::npos || name.find("group_norm") != std::string_view::npos) {
     op.kind = OperatorKind::kLayerNorm;
+    if (name.ends_with("_backward")) op.pass = Pass::kDgrad;
+    // A group norm's rows are its groups, whose number is no operand.
+    if (name.find("group_norm") != std::string_view::npos && first.rank > 1) {
+      op.rows = first.size[0] * kUsualGroups;
+      op.cols = first.elements() / op.rows;
+    }
+  } else if (name.find("_pool") != std::string_view::npos) {
+    op.kind = OperatorKind::kPool;
+    if (name.ends_with("_backward")) op.pass = Pass::kDgrad;
   } else if (name.find("rms_norm") != std::string_view::npos) {
     op.kind = OperatorKind::kRmsNorm;
   } else {
@@ -288,6 +299,7 @@ ExpectedTime TimeOf(const EstimatedKernel& kernel, const ExpectedTimes& model) {
     sum.high_s += time.high_s;
     sum.winograd = sum.winograd || time.winograd;
     sum.calibrated = std::max(sum.calibrated, time.calibrated);
+    if (&op == list.span().data()) sum.group = time.group;
   }
   if (!(sum.expected_s > 0)) return sum;
   double at_peak_s = 0;

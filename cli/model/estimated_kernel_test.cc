@@ -34,6 +34,24 @@ TEST(EstimatedKernel, AConvolutionsStrideFollowsFromItsFlop) {
   EXPECT_EQ(op.groups, 1);
 }
 
+TEST(EstimatedKernel, PoolsNormsAndTheirBackwardsAreToldApart) {
+  const auto of = [](const char* op, const char* signature) {
+    return OperatorsOf({.op = op, .signature = signature, .bytes = 1e6}).operators[0];
+  };
+  EXPECT_EQ(FamilyOf(of("aten::max_pool2d_with_indices", "f32[2,64,112,112]")), Family::kPool);
+  EXPECT_EQ(FamilyOf(of("aten::max_pool2d_with_indices_backward", "f32[2,64,56,56] f32[2,64,112,112]")),
+            Family::kPoolBackward);
+  EXPECT_EQ(FamilyOf(of("aten::native_layer_norm", "f32[64,768] f32[768]")), Family::kLayerNorm);
+  EXPECT_EQ(FamilyOf(of("aten::native_layer_norm_backward", "f32[64,768] f32[64,768]")), Family::kLayerNormBackward);
+  EXPECT_EQ(ScaleKindOf(of("aten::native_batch_norm", "bf16[8,64,56,56] f32[64]")), ScaleKind::kNative);
+  EXPECT_EQ(ScaleKindOf(of("aten::cudnn_batch_norm", "f16[8,64,56,56] f32[64]")), ScaleKind::kChannelsLast);
+  EXPECT_EQ(ScaleKindOf(of("aten::cudnn_batch_norm", "f16:nchw[8,64,56,56] f32[64]")), ScaleKind::kChannelsFirst);
+  EXPECT_EQ(ScaleKindOf(of("aten::cudnn_batch_norm", "f32[8,64,56,56] f32[64]")), ScaleKind::kPlain);
+  const Operator groups = of("aten::native_group_norm", "f32[8,320,64,64] f32[320]");
+  EXPECT_EQ(groups.rows, 8 * 32);
+  EXPECT_EQ(groups.rows * groups.cols, 8.0 * 320 * 64 * 64);
+}
+
 TEST(EstimatedKernel, AConvolutionsBackwardIsTwoOperatorsAndOneInTheFirstLayer) {
   const double once = 2.0 * 8 * 128 * 28 * 28 * 64 * 9;
   EstimatedKernel kernel{.op = "aten::convolution_backward",

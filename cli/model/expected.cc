@@ -42,16 +42,6 @@ constexpr double kSplitProducts = 3;
 constexpr double kAttentionRows = 128, kAttentionCols = 128;
 constexpr double kPersistentCols = 1024;  // softmax keeps rows up to this length in registers (ATen, SoftMax.cu)
 
-// cuBLAS's kernels of tensor cores read and write 16 bytes at a time where every row begins at a multiple of them.
-// Returns the elements of the matrices of a product whose rows do not: those are moved one by one.
-double MisalignedElements(const Operator& op) {
-  if (!IsTensor(op.precision)) return 0;
-  const bool k = std::fmod(op.k * op.element_bytes, kRowAlignment) != 0;
-  const bool n = std::fmod(op.n * op.element_bytes, kRowAlignment) != 0;
-  const double right = op.shared_right ? 1 : op.batch;
-  return (k ? op.batch * op.m * op.k : 0) + (k || n ? right * op.k * op.n : 0) + (n ? op.batch * op.m * op.n : 0);
-}
-
 // Blocks of one warp for a batch of small matrices; 0 where other kernels are taken.
 double WarpTiles(const Operator& op) {
   if (!IsTensor(op.precision) || op.shared_right || op.batch == 1) return 0;
@@ -69,27 +59,28 @@ size_t SizeOf(double seconds) {
 }  // namespace
 
 ExpectedTimes::ExpectedTimes(const Gpu& gpu, const Calibration& calibration)
-    : gpu_(gpu), bandwidth_(gpu.dram_bytes_per_s * calibration.Get(gpu.name, "gpu", "memory_share").value_or(1)) {
+    : gpu_(gpu), bandwidth_(gpu.dram_bytes_per_s * calibration.Get(gpu, "gpu", "memory_share").value_or(1)) {
   for (const auto& [family, unit] : {std::pair("fp32", &fp32_), std::pair("tensor", &tensor_)}) {
-    unit->share = calibration.Get(gpu.name, family, "share").value_or(1);
-    unit->burst_share = std::max(unit->share, calibration.Get(gpu.name, family, "burst_share").value_or(0));
-    unit->burst_s = calibration.Get(gpu.name, family, "burst_ms").value_or(0) * 1e-3;
-    unit->stride_slope = calibration.Get(gpu.name, family, "stride_slope").value_or(0);
+    unit->share = calibration.Get(gpu, family, "share").value_or(1);
+    unit->burst_share = std::max(unit->share, calibration.Get(gpu, family, "burst_share").value_or(0));
+    unit->burst_s = calibration.Get(gpu, family, "burst_ms").value_or(0) * 1e-3;
+    unit->stride_slope = calibration.Get(gpu, family, "stride_slope").value_or(0);
   }
   // What the cache's bandwidth is more than the DRAM's comes from the cache.
   const double l2_bandwidth =
-      kL2BytesPerCycle * gpu.sm_count * gpu.boost_hz * calibration.Get(gpu.name, "gpu", "l2_share").value_or(0);
+      kL2BytesPerCycle * gpu.sm_count * gpu.boost_hz * calibration.Get(gpu, "gpu", "l2_share").value_or(0);
   l2_share_ = l2_bandwidth > bandwidth_ ? 1 - bandwidth_ / l2_bandwidth : 0;
-  kernel_s_ = calibration.Get(gpu.name, "gpu", "kernel_us").value_or(kLaunchIntervalS * 1e6) * 1e-6;
+  kernel_s_ = calibration.Get(gpu, "gpu", "kernel_us").value_or(kLaunchIntervalS * 1e6) * 1e-6;
   for (size_t f = 0; f < families_.size(); ++f) families_[f] = Read(calibration, kFamilyNames[f]);
 }
 
 ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, std::string_view family) const {
   Parameters p;
   const auto get = [&](std::string_view name, double missing) {
-    return calibration.Get(gpu_.name, family, name).value_or(missing);
+    return calibration.Get(gpu_, family, name).value_or(missing);
   };
-  p.own = calibration.Own(gpu_.name, family, "rows").has_value();
+  p.own = calibration.OfBoardOrChip(gpu_, family, "rows").has_value();
+  for (size_t i = 0; i < kScaleNames.size(); ++i) p.scales[i] = get(kScaleNames[i], 1);
   p.launch_s = get("launch_us", kernel_s_ * 1e6) * 1e-6;
   for (size_t size = 0; size < kSizeNames.size(); ++size) {
     p.low[size] = get(std::string("low_").append(kSizeNames[size]), 0.5);
@@ -120,7 +111,7 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.winograd.transform = get("winograd_transform", p.winograd.transform);
   p.winograd.filter = get("winograd_filter", p.winograd.filter);
   // Its products are a batch, for which the library has only the larger kernels.
-  const auto least = [&](std::string_view name) { return calibration.Get(gpu_.name, "bmm_fp32", name).value_or(0); };
+  const auto least = [&](std::string_view name) { return calibration.Get(gpu_, "bmm_fp32", name).value_or(0); };
   p.winograd.tiles = {p.tiles.edge, get("winograd_k_setup", 0), get("winograd_wave", 0), least("least_tile_rows"),
                       least("least_tile_cols")};
   return p;
@@ -233,7 +224,7 @@ double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const 
       op.kind == OperatorKind::kScatter) {
     return Traffic(op.bytes, p.share);
   }
-  if (op.kind == OperatorKind::kBatchNorm) {
+  if (IsBatchNorm(op)) {
     const double bytes = op.bytes + op.reread_bytes * Missed(2 * op.reread_bytes);  // read and written
     const double traffic = Traffic(bytes, p.share);
     // Few channels are few blocks, and what a block has under way at a time is limited.
@@ -254,6 +245,8 @@ double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const 
   const double row_bytes = op.cols * op.element_bytes;
   const double resident = gpu_.sm_count * p.rows_per_sm * 2 * row_bytes;  // read and written
   const double traffic = Traffic(op.bytes + op.rows * row_bytes * p.reread * Missed(resident), p.share);
+  // A block a row: an SM starts as many as it can hold, and waits for them.
+  if (op.kind == OperatorKind::kLayerNorm) return traffic + op.rows * p.block_s / gpu_.sm_count;
   // A softmax takes several elements at a time where its rows begin at multiples of what it loads at once; in FP32
   // the bytes take longer than the elements anyway.
   const bool several =
@@ -285,13 +278,14 @@ ExpectedTime ExpectedTimes::Of(const Operator& op) const {
   time.ideal_s = LeastSeconds(time.dram_bytes, flop > 0 ? flop / peak : 0);
 
   const Parameters& p = Of(FamilyOf(op));
-  time.expected_s = p.launch_s + SecondsOf(op, p, time.winograd);
+  time.expected_s = (p.launch_s + SecondsOf(op, p, time.winograd)) * p.scales[static_cast<size_t>(ScaleKindOf(op))];
   const double executed = time.winograd ? flop / kWinogradSaves : flop;
   time.expected_s = std::max(time.expected_s, LeastSeconds(time.dram_bytes, flop > 0 ? executed / peak : 0));
   time.calibrated = p.own ? Calibrated::kGpu : Calibrated::kFamily;
   const size_t size = SizeOf(time.expected_s);
   time.low_s = time.expected_s * p.low[size];
   time.high_s = time.expected_s * p.high[size];
+  time.group = ErrorGroupOf(FamilyOf(op));
   return time;
 }
 

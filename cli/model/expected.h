@@ -34,6 +34,7 @@ struct ExpectedTime {
   double dram_bytes = 0;         // of the compulsory ones, those that no cache has
   bool winograd = false;         // the fastest known algorithm executes fewer FLOP than the model asks for
   Calibrated calibrated = Calibrated::kFamily;
+  ErrorGroup group = ErrorGroup::kOther;  // of its interval
 };
 
 class ExpectedTimes {
@@ -84,8 +85,10 @@ class ExpectedTimes {
     double transform = 1, filter = 1;           // share of the bandwidth; times the filter's transforms
   };
   struct Parameters {
-    bool own = false;                     // fitted to times of this GPU
-    double launch_s = 0;                  // GPU time that a kernel takes beside its work
+    bool own = false;     // fitted to times of this GPU
+    double launch_s = 0;  // GPU time that a kernel takes beside its work
+    std::array<double, kScaleNames.size()>
+        scales{};                         // by ScaleKind: what recorded networks took over the formula's time
     std::array<double, 4> low{}, high{};  // ends of the 80 % interval over the expected time; tiny to long
     // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of
     // a second reading misses the caches; rows that an SM works on at once.

@@ -424,6 +424,42 @@ TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
   EXPECT_DOUBLE_EQ(b.high_s, 2 * b.expected_s);
 }
 
+TEST(ExpectedTime, ScalesOfRecordedNetworksAreOfAKindOfOperator) {
+  Gpu gpu = SomeGpu();
+  gpu.chip = "Chip";
+  const auto times = [&](const Operator& op) {
+    return ExpectedTimes(
+               gpu,
+               Table("Chip,pool_backward,scale,5\n*,batch_norm,scale_native,2\nChip,linear_tensor,scale_tf32,3\n"))
+               .Of(op)
+               .expected_s /
+           ExpectedTimes(gpu, Table("")).Of(op).expected_s;
+  };
+  Operator pool{.kind = OperatorKind::kPool, .pass = Pass::kDgrad, .bytes = 1e8};
+  EXPECT_NEAR(times(pool), 5, 1e-6) << "all boards of the chip have it";
+  pool.pass = Pass::kForward;
+  EXPECT_NEAR(times(pool), 1, 1e-6);
+  Operator norm{.kind = OperatorKind::kBatchNorm, .bytes = 1e8};
+  EXPECT_NEAR(times(norm), 1, 1e-6);
+  norm.kind = OperatorKind::kBatchNormByTorch;
+  EXPECT_NEAR(times(norm), 2, 1e-6);
+  Operator product{
+      .kind = OperatorKind::kProduct, .precision = Precision::kTf32Tensor, .m = 4096, .k = 4096, .n = 4096};
+  EXPECT_EQ(ScaleKindOf(product), ScaleKind::kTf32);
+  product.n = 4095;
+  EXPECT_EQ(ScaleKindOf(product), ScaleKind::kMisaligned);
+}
+
+TEST(ExpectedTime, ALayerNormHasABlockARow) {
+  const Gpu gpu = SomeGpu();
+  const auto seconds = [&](double rows) {
+    const Calibration calibration = Table("*,layer_norm,block_ns,500\n");
+    return ExpectedTimes(gpu, calibration)
+        .Of({.kind = OperatorKind::kLayerNorm, .rows = rows, .cols = 8, .bytes = 1e8});
+  };
+  EXPECT_NEAR(seconds(2e6).expected_s - seconds(1e6).expected_s, 1e6 * 500e-9 / gpu.sm_count, 1e-6);
+}
+
 TEST(ExpectedTime, AGpuWithoutTheUnitHasNoTime) {
   Gpu gpu = SomeGpu();
   const Calibration calibration;

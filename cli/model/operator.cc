@@ -35,6 +35,14 @@ bool IsTensor(Precision precision) {
   }
 }
 
+double MisalignedElements(const Operator& op) {
+  if (!IsTensor(op.precision)) return 0;
+  const bool k = std::fmod(op.k * op.element_bytes, kRowAlignment) != 0;
+  const bool n = std::fmod(op.n * op.element_bytes, kRowAlignment) != 0;
+  const double right = op.shared_right ? 1 : op.batch;
+  return (k ? op.batch * op.m * op.k : 0) + (k || n ? right * op.k * op.n : 0) + (n ? op.batch * op.m * op.n : 0);
+}
+
 double Flop(const Operator& op) {
   if (op.kind == OperatorKind::kProduct) return 2 * op.batch * op.m * op.k * op.n;
   if (op.kind == OperatorKind::kOther || op.kind == OperatorKind::kAttention ||
@@ -84,10 +92,13 @@ Family FamilyOf(const Operator& op) {
     case OperatorKind::kSoftmax:
       return Family::kSoftmax;
     case OperatorKind::kLayerNorm:
-      return Family::kLayerNorm;
+      return op.pass == Pass::kForward ? Family::kLayerNorm : Family::kLayerNormBackward;
+    case OperatorKind::kPool:
+      return op.pass == Pass::kForward ? Family::kPool : Family::kPoolBackward;
     case OperatorKind::kRmsNorm:
       return Family::kRmsNorm;
     case OperatorKind::kBatchNorm:
+    case OperatorKind::kBatchNormByTorch:
       return Family::kBatchNorm;
     case OperatorKind::kScatter:
       return Family::kScatter;
@@ -113,6 +124,71 @@ Family FamilyOf(const Operator& op) {
   const bool single = op.c_in == 1 && IsTensor(op.precision) && !tf32;
   const Passes& passes = single ? kSingle : !tensor ? kFp32 : tf32 ? kTf32 : kTensor;
   return passes[static_cast<size_t>(op.pass)];
+}
+
+ScaleKind ScaleKindOf(const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::kProduct:
+      if (MisalignedElements(op) > 0) return ScaleKind::kMisaligned;
+      return op.precision == Precision::kTf32Tensor ? ScaleKind::kTf32 : ScaleKind::kPlain;
+    case OperatorKind::kAttention:
+    case OperatorKind::kCausalAttention:
+      return op.element_bytes == 4 ? ScaleKind::kFp32 : ScaleKind::kPlain;
+    case OperatorKind::kBatchNorm:
+      if (op.channels_last) return ScaleKind::kChannelsLast;
+      return op.element_bytes == 2 ? ScaleKind::kChannelsFirst : ScaleKind::kPlain;
+    case OperatorKind::kBatchNormByTorch:
+      return ScaleKind::kNative;
+    case OperatorKind::kConvolution:
+      if (op.groups > 1 && op.groups < op.c_in) return ScaleKind::kGrouped;
+      return op.element_bytes == 2 && !op.channels_last ? ScaleKind::kChannelsFirst : ScaleKind::kPlain;
+    default:
+      return ScaleKind::kPlain;
+  }
+}
+
+ErrorGroup ErrorGroupOf(Family family) {
+  switch (family) {
+    case Family::kLinearFp32:
+    case Family::kBmmFp32:
+      return ErrorGroup::kProductFp32;
+    case Family::kLinearTensor:
+    case Family::kBmmTensor:
+      return ErrorGroup::kProductTensor;
+    case Family::kConvFp32:
+    case Family::kConvFp32Dgrad:
+    case Family::kConvFp32Wgrad:
+    case Family::kConvDepthwise:
+      return ErrorGroup::kConvolutionFp32;
+    case Family::kConvTensor:
+    case Family::kConvTensorDgrad:
+    case Family::kConvTensorWgrad:
+    case Family::kConvTf32:
+    case Family::kConvTf32Dgrad:
+    case Family::kConvTf32Wgrad:
+    case Family::kConvSingle:
+    case Family::kConvSingleWgrad:
+    case Family::kConvFew:
+      return ErrorGroup::kConvolutionTensor;
+    case Family::kAttention:
+    case Family::kAttentionBackward:
+      return ErrorGroup::kAttention;
+    case Family::kSoftmax:
+    case Family::kLayerNorm:
+    case Family::kLayerNormBackward:
+    case Family::kRmsNorm:
+    case Family::kBatchNorm:
+    case Family::kReduction:
+      return ErrorGroup::kNorm;
+    case Family::kElementwise:
+      return ErrorGroup::kTraffic;
+    case Family::kOther:
+    case Family::kScatter:
+    case Family::kPool:
+    case Family::kPoolBackward:
+      return ErrorGroup::kOther;
+  }
+  return ErrorGroup::kOther;
 }
 
 }  // namespace rfinject::cli

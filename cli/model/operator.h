@@ -24,10 +24,12 @@ enum class OperatorKind : uint8_t {
   kLayerNorm,
   kRmsNorm,
   kBatchNorm,
-  kReduction,        // of elements to fewer: sums, means
-  kScatter,          // adds values up at indices, which are sorted first: a chain of kernels
-  kAttention,        // a fused one: batch heads of m queries and n keys of k elements
-  kCausalAttention,  // the same, where a query sees the keys before it only
+  kBatchNormByTorch,  // by torch's own kernels, not cuDNN's
+  kReduction,         // of elements to fewer: sums, means
+  kPool,              // windows of an input
+  kScatter,           // adds values up at indices, which are sorted first: a chain of kernels
+  kAttention,         // a fused one: batch heads of m queries and n keys of k elements
+  kCausalAttention,   // the same, where a query sees the keys before it only
 };
 
 enum class Pass : uint8_t { kForward, kDgrad, kWgrad };  // dgrad: the input's gradient; wgrad: the weight's
@@ -80,19 +82,60 @@ enum class Family : uint8_t {
   kAttentionBackward,
   kReduction,  // sums, means and the like
   kScatter,
+  kLayerNormBackward,
+  kPool,
+  kPoolBackward,
 };
 // As in the column family of calibration.csv.
-inline constexpr std::array<std::string_view, 27> kFamilyNames = {
-    "elementwise",        "other",          "softmax",
-    "layer_norm",         "rms_norm",       "batch_norm",
-    "linear_fp32",        "linear_tensor",  "bmm_fp32",
-    "bmm_tensor",         "conv_fp32",      "conv_fp32_dgrad",
-    "conv_fp32_wgrad",    "conv_tensor",    "conv_tensor_dgrad",
-    "conv_tensor_wgrad",  "conv_tf32",      "conv_tf32_dgrad",
-    "conv_tf32_wgrad",    "conv_depthwise", "conv_single",
-    "conv_single_wgrad",  "conv_few",       "attention",
-    "attention_backward", "reduction",      "scatter"};
+inline constexpr std::array<std::string_view, 30> kFamilyNames = {
+    "elementwise",         "other",          "softmax",
+    "layer_norm",          "rms_norm",       "batch_norm",
+    "linear_fp32",         "linear_tensor",  "bmm_fp32",
+    "bmm_tensor",          "conv_fp32",      "conv_fp32_dgrad",
+    "conv_fp32_wgrad",     "conv_tensor",    "conv_tensor_dgrad",
+    "conv_tensor_wgrad",   "conv_tf32",      "conv_tf32_dgrad",
+    "conv_tf32_wgrad",     "conv_depthwise", "conv_single",
+    "conv_single_wgrad",   "conv_few",       "attention",
+    "attention_backward",  "reduction",      "scatter",
+    "layer_norm_backward", "pool",           "pool_backward"};
 Family FamilyOf(const Operator& op);
+constexpr bool IsBatchNorm(const Operator& op) {
+  return op.kind == OperatorKind::kBatchNorm || op.kind == OperatorKind::kBatchNormByTorch;
+}
+
+// Of a family, operators that take another time than the others by what only recordings of networks say.
+enum class ScaleKind : uint8_t {
+  kPlain,
+  kTf32,
+  kFp32,
+  kChannelsFirst,
+  kChannelsLast,
+  kNative,
+  kGrouped,
+  kMisaligned
+};
+// As in the column parameter of calibration.csv.
+inline constexpr std::array<std::string_view, 8> kScaleNames = {
+    "scale",        "scale_tf32",    "scale_fp32",      "scale_channels_first", "scale_channels_last",
+    "scale_native", "scale_grouped", "scale_misaligned"};
+// Products: of TF32, or whose rows do not begin at multiples of 16 bytes. Attention: of FP32. Batch norm: torch's own
+// kernels instead of cuDNN's, or of channels last. Convolutions: of several groups, but not as many as channels.
+// Both: of halves with channels first.
+ScaleKind ScaleKindOf(const Operator& op);
+
+// Operators whose errors have a cause in common: kernels of one library, on one kind of unit.
+enum class ErrorGroup : uint8_t {
+  kProductFp32,
+  kProductTensor,
+  kConvolutionFp32,
+  kConvolutionTensor,
+  kAttention,
+  kNorm,     // softmax and reductions, too
+  kTraffic,  // element-wise operators and copies
+  kOther,    // what is known least, and links
+};
+inline constexpr size_t kErrorGroups = 8;
+ErrorGroup ErrorGroupOf(Family family);
 
 // Whether the unit is one of matrix products.
 bool IsTensor(Precision precision);
@@ -103,6 +146,10 @@ bool OnTensorCores(const Operator& op);
 bool IsProductAsItLies(const Operator& op);
 // Whether cuDNN has Winograd kernels for it.
 bool IsWinogradShape(const Operator& op);
+
+// Elements of the matrices of a product on tensor cores whose rows do not begin at multiples of 16 bytes: cuBLAS's
+// kernels read and write so much at a time where all do, and move those one by one.
+double MisalignedElements(const Operator& op);
 
 // FLOP that the operator's mathematics asks for, and bytes of operands and results, each moved once.
 double Flop(const Operator& op);

@@ -216,7 +216,7 @@ std::vector<FittedParameter> FitToProbes(const Gpu& gpu, const Calibration& base
     std::array<double, 2> values{};
     const auto scale = [&](double factor) {
       for (size_t i = 0; i < stage.parameters.size() && !stage.parameters[i].empty(); ++i) {
-        const double value = base.Get(gpu.name, stage.family, stage.parameters[i]).value_or(1) * factor;
+        const double value = base.Get(gpu, stage.family, stage.parameters[i]).value_or(1) * factor;
         values[i] = std::clamp(value, kLeastShare, kMostShare);
         own.Set(gpu.name, stage.family, stage.parameters[i], values[i]);
       }

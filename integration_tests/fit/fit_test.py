@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """fit_test.py --tool build/release/tools/estimate_rows
 
-gpus/calibration.csv and calibration/held_out.csv.gz are what calibration/fit makes from calibration/data: the same
-parameters with the same provenance, and values and held-out times that differ by less than another processor's
-rounding can move the search.
+gpus/calibration.csv, calibration/held_out.csv.gz and held_out_networks.csv.gz are what calibration/fit makes from
+calibration/data: the same parameters with the same provenance, and values and held-out times that differ by less than
+another processor's rounding can move the search. Of the networks that no scale has seen as many lie in their intervals as
+an 80 % interval should hold.
 """
 import argparse
 import csv
 import gzip
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEAR = 0.01
+HELD_OUT = ("held_out.csv.gz", "held_out_networks.csv.gz")
 TOOL = None
 
 
@@ -28,7 +31,7 @@ def parameters(path):
 
 def held_out(path):
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [[float(value) for value in row] for row in list(csv.reader(file))[1:]]
+        return [[float(value or 0) for value in row] for row in list(csv.reader(file))[1:]]
 
 
 class FitTest(unittest.TestCase):
@@ -37,9 +40,9 @@ class FitTest(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.made = os.path.join(cls.folder.name, "calibration.csv")
-        cls.unseen = os.path.join(cls.folder.name, "held_out.csv.gz")
+        cls.unseen, cls.networks = (os.path.join(cls.folder.name, name) for name in HELD_OUT)
         subprocess.run([sys.executable, ROOT / "calibration" / "fit", "--tool", TOOL, "-o", cls.made,
-                        "--held-out", cls.unseen], check=True, stderr=subprocess.DEVNULL)
+                        "--held-out", cls.unseen, "--held-out-networks", cls.networks], check=True, stderr=subprocess.DEVNULL)
 
     def test_the_parameters_are_what_the_fit_makes(self):
         made, shipped = parameters(self.made), parameters(ROOT / "gpus" / "calibration.csv")
@@ -51,11 +54,21 @@ class FitTest(unittest.TestCase):
                                    delta=NEAR * abs(float(row["value"])), msg=key)
 
     def test_the_held_out_times_are_what_the_fit_makes(self):
-        made, shipped = held_out(self.unseen), held_out(ROOT / "calibration" / "held_out.csv.gz")
-        self.assertEqual(len(made), len(shipped))
-        far = [i for i, (a, b) in enumerate(zip(made, shipped))
-               if any(abs(x - y) > NEAR * max(x, y) for x, y in zip(a, b))]
-        self.assertEqual(far, [])
+        for path, name in zip((self.unseen, self.networks), HELD_OUT):
+            made, shipped = held_out(path), held_out(ROOT / "calibration" / name)
+            self.assertEqual(len(made), len(shipped))
+            far = [i for i, (a, b) in enumerate(zip(made, shipped))
+                   if any(abs(x - y) > NEAR * max(x, y) for x, y in zip(a, b))]
+            self.assertEqual(far, [], name)
+
+    def test_intervals_of_steps_hold_as_many_networks_as_they_say(self):
+        text = subprocess.run([ROOT / "bench" / "step_intervals"], check=True, capture_output=True, text=True,
+                              env={**os.environ, "RFINJECT_ESTIMATE_ROWS": TOOL}).stdout
+        inside, networks = map(int, re.search("([0-9]+) of ([0-9]+) networks inside", text).groups())
+        self.assertGreaterEqual(networks, 25)
+        self.assertTrue(0.7 <= inside / networks <= 0.9, text)
+        low, high = map(float, re.search("interval: ([0-9.]+) to ([0-9.]+) of the expected time in the median", text).groups())
+        self.assertTrue(0.75 <= low and high <= 1.35, text)
 
 
 if __name__ == "__main__":

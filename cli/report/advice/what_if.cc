@@ -122,7 +122,7 @@ std::optional<double> WhatIf::WithBatch(const LaunchKey& key, const Sums& sums, 
       (op.shared_right ? op.m : op.batch) *= times;
     } else {
       op.bytes *= times, op.reread_bytes *= times, op.flop *= times;
-      if (op.kind != OperatorKind::kBatchNorm) op.rows *= times;  // its rows are channels
+      if (!IsBatchNorm(op)) op.rows *= times;  // its rows are channels
     }
     seconds += model_->Of(op).expected_s;
   }

@@ -22,9 +22,7 @@ OtherGpu OtherGpuOf(std::string name, const Sums& total, double steps) {
 void ScaleOther(const OtherGpu& other, std::span<Row> rows) {
   if (!(other.over_usual > 0)) return;
   for (Row& row : rows) {
-    for (const Quantity quantity : {Quantity::kOtherTime, Quantity::kOtherLow, Quantity::kOtherHigh}) {
-      row.sums[quantity] *= other.over_usual;
-    }
+    row.sums.ScaleExpected(Expectation::kOther, other.over_usual);
   }
 }
 

@@ -35,9 +35,8 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
   const double ns = 1e9 * launches;
   sums[Quantity::kIdealTime] = time.ideal_s * ns;
   if (time.dram_bytes > 0) sums[Quantity::kDramBytes] = time.dram_bytes * launches;
-  sums[Quantity::kTime] = time.expected_s * ns;
-  sums[Quantity::kTimeLow] = time.low_s * ns;
-  sums[Quantity::kTimeHigh] = time.high_s * ns;
+  sums[Quantity::kTime] = 0;  // the recorded one
+  sums.AddExpected(Expectation::kTime, time.group, time.expected_s * ns, time.low_s * ns, time.high_s * ns);
   if (time.winograd) sums[Quantity::kWinogradTime] = sums.time_ns();
   if (time.calibrated != Calibrated::kGpu) sums[Quantity::kForeignTime] = sums.time_ns();
   if (quantities.least_launch_ns > 0) quantities.least_launch_ns = time.expected_s * 1e9;
@@ -111,24 +110,24 @@ std::optional<ExpectedTime> ExpectedOfCalls(const LaunchKey& key, const LaunchSt
   return time;
 }
 
+void AddTo(Expectation interval, const ExpectedTime& time, Sums* sums) {
+  sums->AddExpected(interval, time.group, time.expected_s * 1e9, time.low_s * 1e9, time.high_s * 1e9);
+}
+
 }  // namespace
 
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums) {
   const std::optional<ExpectedTime> usual = ExpectedOfCalls(key, stats, model, *sums);
   if (!usual) return;
   (*sums)[Quantity::kIdealTime] += usual->ideal_s * 1e9;
-  (*sums)[Quantity::kUsualTime] += usual->expected_s * 1e9;
-  (*sums)[Quantity::kUsualLow] += usual->low_s * 1e9;
-  (*sums)[Quantity::kUsualHigh] += usual->high_s * 1e9;
+  AddTo(Expectation::kUsual, *usual, sums);
   (*sums)[Quantity::kTimeWithUsual] += sums->time_ns();
 }
 
 void AddOther(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& other, Sums* sums) {
   const std::optional<ExpectedTime> time = ExpectedOfCalls(key, stats, other, *sums);
   if (!time) return;
-  (*sums)[Quantity::kOtherTime] += time->expected_s * 1e9;
-  (*sums)[Quantity::kOtherLow] += time->low_s * 1e9;
-  (*sums)[Quantity::kOtherHigh] += time->high_s * 1e9;
+  AddTo(Expectation::kOther, *time, sums);
 }
 
 }  // namespace rfinject::cli

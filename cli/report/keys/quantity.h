@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "cli/model/operator.h"
 #include "cli/model/roofline.h"
 #include "gpus/counters.h"
 #include "proto/wire/vocabulary.h"
@@ -239,6 +240,17 @@ static_assert(
 // One a Quantity, in the order of the enumerators, which is the order of the columns.
 inline constexpr std::span<const QuantityInfo, kQuantityCount> AllQuantities() { return quantity_table::kTable; }
 
+// The 80 % intervals of expected times, and the quantities that they consist of.
+enum class Expectation : uint8_t { kTime, kUsual, kOther };
+inline constexpr size_t kIntervals = 3;
+struct IntervalQuantities {
+  Quantity expected{}, low{}, high{};
+};
+inline constexpr std::array<IntervalQuantities, kIntervals> kIntervalQuantities = {
+    {{Quantity::kTime, Quantity::kTimeLow, Quantity::kTimeHigh},
+     {Quantity::kUsualTime, Quantity::kUsualLow, Quantity::kUsualHigh},
+     {Quantity::kOtherTime, Quantity::kOtherLow, Quantity::kOtherHigh}}};
+
 // The amounts of one thing (a kernel, a layer, a run) over all launches of the measured steps. What was sampled is
 // scaled up to the launches it stands for: value = mean of the samples * launches.
 class Sums {
@@ -266,14 +278,30 @@ class Sums {
   double total_flop() const;
   double total_legacy_flop() const;
 
+  // Adds an expected time with its interval, in ns. How far a sum of such may be off: the errors of a group are taken
+  // to be nearly one error, those of different groups to be independent, so that the former add up and the latter add
+  // up as squares (docs/method/ESTIMATOR.md).
+  void AddExpected(Expectation interval, ErrorGroup group, double expected, double low, double high);
+  // Multiplies an expected time and its interval.
+  void ScaleExpected(Expectation interval, double factor);
+
   void Add(const Sums& other);
   // Returns the sums of one of `steps` equal steps; launches are rounded.
   Sums OfOneStep(double steps) const;
 
  private:
+  // How far an expected time may be off, by ErrorGroup.
+  struct Spread {
+    uint64_t parts = 0;  // expected times that were added up
+    double expected = 0;
+    std::array<double, kErrorGroups> below{}, above{};
+  };
+
   FlopByPrecision ByPrecision(Quantity first) const;
+  void SetEnds(size_t interval);
 
   std::array<double, kQuantityCount> values_{};
+  std::array<Spread, kIntervals> spreads_{};
 };
 
 }  // namespace rfinject::cli
