@@ -15,7 +15,7 @@
 //
 // KERNELS.tsv has lines "operator TAB signature TAB bytes TAB FLOP by precision, separated by spaces", as
 // estimate_replay --list prints them; printed is for each "operator TAB ideal_ms TAB expected_ms TAB low_ms TAB
-// high_ms".
+// high_ms TAB group".
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -330,8 +330,8 @@ bool PrintKernels(std::istream& in, const rfinject::Gpu& gpu, const Calibration&
     if (!ReadFlop(flop, &kernel.flop)) return false;
     if (!(std::istringstream(bytes) >> kernel.bytes)) return false;
     const ExpectedTime time = ExpectedTimeOf(kernel, model);
-    std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\n", op.c_str(), time.ideal_s * 1e3, time.expected_s * 1e3,
-                time.low_s * 1e3, time.high_s * 1e3);
+    std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\t%d\n", op.c_str(), time.ideal_s * 1e3, time.expected_s * 1e3,
+                time.low_s * 1e3, time.high_s * 1e3, static_cast<int>(time.group));
   }
   return true;
 }

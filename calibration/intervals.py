@@ -1,4 +1,5 @@
 """The 80 % intervals of expected times, from residuals of rows that no parameter has seen: those of calibration/fit."""
+import collections
 import math
 
 ANY = "*"  # any GPU without measurements
@@ -7,6 +8,7 @@ ANY = "*"  # any GPU without measurements
 FEW_GPUS = 1.40
 # Rows of a recording are alike: 80 % of the rows of a further one lie within what holds so many of the others'.
 ALIKE = 0.9
+OF_SEVERAL = 0.8  # kOfSeveral of cli/report/keys/quantity.cc
 SIZES = (("tiny", 0.0, 0.05), ("short", 0.05, 0.5), ("middle", 0.5, 2.0), ("long", 2.0, math.inf))  # ms, as SizeName() in expected.cc
 
 
@@ -14,6 +16,18 @@ def median(values):
     values = sorted(values)
     middle = len(values) // 2
     return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def of_sum(rows):
+    """(expected, low, high) of a sum of rows (group, expected, low, high), as the command makes it (Sums::AddExpected in
+    cli/report/keys/quantity.h): what a group of operators may be off adds up, and groups add up as squares."""
+    below, above = collections.Counter(), collections.Counter()
+    for group, expected, low, high in rows:
+        below[group] += expected - low
+        above[group] += high - expected
+    expected = sum(row[1] for row in rows)
+    together = lambda parts: OF_SEVERAL * math.sqrt(sum(part ** 2 for part in parts.values()))
+    return expected, expected - together(below), expected + together(above)
 
 
 def quantile(values, q):

@@ -174,7 +174,7 @@ class InATerminal(unittest.TestCase):
         head = next(i for i, line in enumerate(screen) if re.match(" *layer +", line))
         self.assertLessEqual(head, 6)
         # A line goes on where it is indented.
-        begin = next(i for i, line in enumerate(screen) if line.startswith("What to change in 2.97 ms of GPU time a step"))
+        begin = next(i for i, line in enumerate(screen) if line.startswith("What to change in 2.99 ms of GPU time a step"))
         self.assertLessEqual(len(screen) - begin, 23)  # all of it is seen on a terminal of 24 lines
         after = [line for line in screen[begin + 1:] if not line.startswith(" ")]
         self.assertEqual(len(after), 4, after)
