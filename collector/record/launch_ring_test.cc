@@ -162,15 +162,16 @@ TEST(LaunchRing, SaysWhenAPositionTakesHalfOfTheRing) {
 // A caller's mistake must not be taken for a step, or read past the record.
 TEST(LaunchRing, TooManySamplesAreCut) {
   LaunchRing* ring = LaunchRing::Create();
-  for (uint32_t count : {7u, 1000u, UINT32_MAX}) {
-    LaunchRecord record = Numbered(4, 6);
+  constexpr uint32_t kMost = kMaxSamplesPerRecord;
+  for (uint32_t count : {kMost + 1, 1000u, UINT32_MAX}) {
+    LaunchRecord record = Numbered(4, kMost);
     record.sample_count = count;
     ring->Push(record);
     int seen = 0;
     ring->Drain(
         100,
         [&](const LaunchRecord& read, const RingPosition&) {
-          ExpectNumbered(read, 4, 6);
+          ExpectNumbered(read, 4, kMost);
           ++seen;
         },
         NoStep, AnyPosition);
