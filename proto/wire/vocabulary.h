@@ -49,7 +49,7 @@ inline constexpr std::string_view kSimulatedDevice = "Simulated ";
 inline constexpr std::string_view kMetricTime = "rf.time";  // ns of GPU time
 // ns, of measured runs: nothing ran on the GPU before the launch began, since what was before it had ended.
 inline constexpr std::string_view kMetricIdleBefore = "rf.idle_before";
-inline constexpr std::string_view kMetricModelFlop = "rf.model_flop";              // FLOP, 2 per multiply-add
+inline constexpr std::string_view kMetricModelFlop = "rf.model_flop";  // FLOP, 2 per multiply-add
 // FLOP of the model's that multiply matrices or filters, and what of these a mask hides (causal attention).
 inline constexpr std::string_view kMetricProductFlop = "rf.product_flop";
 inline constexpr std::string_view kMetricHiddenFlop = "rf.hidden_flop";
