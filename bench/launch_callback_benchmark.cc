@@ -207,6 +207,7 @@ bool AttributionWorks() {
 void RequestSlotRepair() noexcept {}
 uint32_t LayerOfGradient(uint32_t owner, uintptr_t) noexcept { return owner; }
 void RequestPoliteExit() noexcept {}
+void EndAttachmentIfOver() noexcept {}
 void ActivateWithoutPython() noexcept {}
 void NoteOptimizerStep() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }

@@ -241,6 +241,9 @@ class Recorder {
   virtual void Finish(std::string_view reason) noexcept = 0;
   // Stops everything for good and keeps the reason in the trace.
   virtual void Disable(std::string_view reason) noexcept = 0;
+  // Forgets a recording that has ended, but for what ids stand for, so that the next Activate opens another trace, as
+  // GetSettings then says. Called while nobody records. Returns false where a trace is being written.
+  virtual bool BeginAgain() noexcept = 0;
 };
 
 }  // namespace rfinject

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "collector/output_path.h"
 
@@ -190,6 +191,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
       settings.change = value;
     } else if (word == "JOB") {
       settings.job = value;
+    } else if (word == "SECONDS") {
+      check(value.empty() || ParseCount(value, &settings.seconds), "a number of seconds is wanted (0: no end)");
     } else if (word == "LIBRARY" || word == "COMMAND" || word == "CONFIG") {
       // These variables are for the command and the Python package: they say where the library, the command and a
       // file with defaults lie.
@@ -205,5 +208,17 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
 
 const Settings& GetSettings() noexcept { return Get().settings; }
 const std::string& SettingsErrors() noexcept { return Get().errors; }
+
+bool SetSettings(const char* const* entries) noexcept try {
+  Parsed given;
+  given.settings = ParseSettings(entries, &given.errors);
+  given.settings.attached = true;
+  // The step that runs was not seen to begin.
+  if (given.settings.skip != UINT64_MAX) ++given.settings.skip;
+  Get() = std::move(given);
+  return true;
+} catch (...) {
+  return false;
+}
 
 }  // namespace rfinject

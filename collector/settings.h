@@ -1,7 +1,8 @@
 // File: settings.h
 //
 // The settings are what the user asked for, read once from RFINJECT_* in the environment. The command sets these
-// variables; another launcher can set them, too (`rfinject env` prints them).
+// variables; another launcher can set them, too (`rfinject env` prints them). `rfinject attach` hands them to a
+// process that runs (SetSettings).
 #ifndef RFINJECT_COLLECTOR_SETTINGS_H_
 #define RFINJECT_COLLECTOR_SETTINGS_H_
 
@@ -38,6 +39,8 @@ struct Settings {
   uint64_t launched = 0;
   std::string change;  // RFINJECT_TRY: a file of Python that runs when torch is imported (injector/python/change.h)
   std::string job;     // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
+  uint64_t seconds = 0;  // RFINJECT_SECONDS: how long a process that was attached to is measured; 0: no end
+  bool attached = false;  // SetSettings has given them to a process that ran already
 };
 
 // Whether so few steps are wanted that the run is made for measuring: it may wait for what a longer one has in
@@ -51,6 +54,11 @@ inline bool IsShortRun(const Settings& settings) noexcept {
 // are kept in `SettingsErrors`, one line each, for the trace, and so are unknown RFINJECT_* names.
 const Settings& GetSettings() noexcept;
 const std::string& SettingsErrors() noexcept;
+
+// Has GetSettings return from now on what these entries say, in place of the environment: of a process that is
+// attached to. Called while nothing of this library runs but the caller. Returns false where memory ran out; nothing
+// has changed then.
+bool SetSettings(const char* const* entries) noexcept;
 
 // What GetSettings calls, and tests more than once. `environment` is a null-terminated array of "NAME=value", as
 // environ is. A relative output is made absolute from the current folder. What is wrong is appended to `*errors`, one

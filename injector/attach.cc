@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
+#include "collector/native_stack.h"
 #include "collector/program_profiler.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
@@ -57,7 +59,7 @@ constinit std::atomic<uint32_t> g_requests{0};
 constinit std::atomic<bool> g_without_modules{false};  // tiers D and E: no root call activates the recorder
 
 void AfterForkInChild() noexcept {
-  g_pid.store(getpid());
+  if (g_pid.load() != 0) g_pid.store(getpid());
   g_repair_pending.store(false);
   g_exit_pending.store(false);
   g_step_end_pending.store(false);
@@ -74,12 +76,18 @@ void FinishAtExit() { FinishProcess("exit"); }
 
 // Exit handlers run in reverse order: this one is registered when the training begins, so that it runs before the
 // handlers of what was loaded with torch (CUDA's teardown among them).
-void OnActivation() { std::atexit(&FinishAtExit); }
+void OnActivation() {
+  static const int registered = std::atexit(&FinishAtExit);
+  (void)registered;
+}
 
 Source* Begin() {
+  static const int registered = [] {
+    PrepareForForeignExceptions();
+    return pthread_atfork(nullptr, nullptr, &AfterForkInChild);
+  }();
+  (void)registered;
   g_pid.store(getpid());
-  PrepareForForeignExceptions();
-  pthread_atfork(nullptr, nullptr, &AfterForkInChild);
   OfferNativeStacks();
   Recorder& recorder = Recorder::Get();
   Source* source = MakeSource(GetSettings(), recorder);
@@ -133,6 +141,8 @@ PyObject* OnPythonEnds(PyObject*, PyObject*);
 // Python 3.9 and later have calls before all exit handlers; before, ours is called after those that the program
 // registers later.
 void AskForPythonsEnd(const PythonApi& python) {
+  static bool asked = false;
+  if (std::exchange(asked, true)) return;
   static PyMethodDef method{"rfinject_write", &OnPythonEnds, kMethNoArgs, nullptr};
   Ref function(python, python.PyCFunction_NewEx(&method, nullptr, nullptr));
   Ref ask = ImportedModule(python, "threading").Attribute("_register_atexit");
@@ -209,6 +219,7 @@ int Repair(void*) {
 // A program that one of these ends by a signal keeps the steps that it has finished.
 PyObject* OnPythonEnds(PyObject*, PyObject*) {
   const PythonApi& python = *g_python.load();
+  if (g_pid.load() == 0) return NewNone(python);  // detached
   void* thread = python.PyEval_SaveThread();
   Recorder::Get().WriteNow();
   WaitForEngineThreads();
@@ -234,6 +245,22 @@ void AttachPython(const PythonApi& python) {
   } catch (...) {
     Recorder::Get().Disable("out of memory while attaching to torch");
   }
+}
+
+void DetachPython(const PythonApi& python) {
+  StopWatchingModuleCalls();
+  StopWatchingUserScopes();
+  g_end_step_soon.store(nullptr, std::memory_order_release);
+  void* thread = python.PyEval_SaveThread();
+  FinishProcess("detached");
+  UnbindTorch();
+  StopOfferingSourceLines();
+  g_native_stack.store(nullptr, std::memory_order_release);
+  ResetNativeStacksAfterFork();  // their names were given at the end of the trace, for which they are locked
+  g_without_modules.store(false);
+  g_pid.store(0);
+  python.PyEval_RestoreThread(thread);
+  DropError(python);
 }
 
 void AttachLibtorch() noexcept try {

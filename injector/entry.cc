@@ -14,6 +14,7 @@
 #include "collector/safe_write.h"
 #include "collector/settings.h"
 #include "injector/attach.h"
+#include "injector/attachment.h"
 #include "injector/python/door.h"
 
 namespace {
@@ -128,6 +129,20 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjection() noexcept {
   // The hardware source subscribes here when it has to be ready before the first context.
   rfinject::OpenLateDoor();
   return 1;
+}
+
+// Called by the interpreter with the GIL held, because `rfinject attach` and `rfinject detach` asked it to
+// (attachment.h). Returns an empty text, or why nothing has changed.
+extern "C" [[gnu::visibility("default")]] const char* rfinject_attach(const char* settings) {
+  if (Disabled()) return "RFINJECT_DISABLE=1 is set in it";
+  if (g_inert || IsSecondCopy()) return "another copy of rfinject's library is in it";
+  const char* why = rfinject::AttachRunning(settings);
+  return why != nullptr ? why : "";
+}
+
+extern "C" [[gnu::visibility("default")]] const char* rfinject_detach() {
+  const char* why = rfinject::DetachRunning();
+  return why != nullptr ? why : "";
 }
 
 // os._exit, and the end of every multiprocessing child: no exit handler runs there, so the trace is closed here.

@@ -110,6 +110,11 @@ void OfferSourceLines(const PythonApi& python, Recorder& recorder) {
   }
 }
 
+void StopOfferingSourceLines() noexcept {
+  g_source_line.store(nullptr, std::memory_order_release);
+  g_program_line.store(nullptr, std::memory_order_release);
+}
+
 void ResetSourceLinesAfterFork() noexcept { g_lock.ResetInForkedChild(); }
 
 }  // namespace rfinject

@@ -23,6 +23,9 @@ namespace rfinject {
 // says why.
 void OfferSourceLines(const PythonApi& python, Recorder& recorder);
 
+// Lines are told no more.
+void StopOfferingSourceLines() noexcept;
+
 // Called in a forked child, before any thread exists.
 void ResetSourceLinesAfterFork() noexcept;
 

@@ -62,6 +62,10 @@ void RequestSlotRepair() noexcept;
 // Activates the recorder in a C++ program that turns out to train or to run modules. It is called once.
 void ActivateWithoutPython() noexcept;
 
+// Tells that a step has ended. Where the process was attached to for so many steps or so long, its hooks are given
+// back soon.
+void EndAttachmentIfOver() noexcept;
+
 // Asks the program to end, after the last step of the window, when Settings::kill is set: SystemExit in Python,
 // SIGTERM elsewhere.
 void RequestPoliteExit() noexcept;

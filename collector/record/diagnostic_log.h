@@ -20,6 +20,8 @@ class DiagnosticLog {
   void Report(Severity severity, std::string_view id, std::string_view text, std::string_view remedy) noexcept;
   // Prints what was reported while the recorder was idle, or while a lock was held.
   void PrintHeld() noexcept;
+  // Called when the definitions have forgotten all diagnostics.
+  void BeginAgain() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS { printed_ = 0; }
   // Prints a line, unless the user wants none.
   void PrintError(std::string_view text) const noexcept;
 

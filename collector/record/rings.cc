@@ -101,6 +101,16 @@ bool Rings::DrainSome(RecorderState* state, LaunchRing* ring, Wanted wanted, boo
   return more;
 }
 
+void Rings::Discard() noexcept {
+  for (LaunchRing* ring = first_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
+    const auto forget = [](const auto&...) {};
+    while (ring->Drain(kDrainUnits, forget, forget, [](const auto&...) { return true; })) {
+    }
+    ring->drops_reported = ring->drops();
+  }
+  (void)TakeRinglessDrops();
+}
+
 void Rings::ResetInForkedChild() noexcept {
   t_ring = {nullptr, nullptr, t_ring.exited};
   first_.store(nullptr, std::memory_order_relaxed);

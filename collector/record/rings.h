@@ -48,6 +48,9 @@ class Rings {
     (void)TakeRinglessDrops();
   }
 
+  // Forgets what the rings hold. Called while nobody records and there is no writer.
+  void Discard() noexcept;
+
   // Lets go of the parent's rings, whose threads go on using them in the parent.
   void ResetInForkedChild() noexcept;
 

@@ -18,11 +18,31 @@ RecorderState::RecorderState(const Settings& given) noexcept
     : settings(given), created_unix_ns(UnixNs()), window(given), pid(getpid()) {
   try {
     definitions = new Definitions;
-    if (given.start_stopped) definitions->facts.process.measuring = 1;
   } catch (...) {
     Mute(Mode::kDisabled);
+    return;
   }
-  if (given.disabled || !RankMeasures(given.ranks)) Mute(Mode::kDisabled);
+  FollowSettings();
+}
+
+void RecorderState::FollowSettings() noexcept {
+  if (settings.start_stopped) definitions->facts.process.measuring = 1;
+  if (settings.disabled || !RankMeasures(settings.ranks)) Mute(Mode::kDisabled);
+}
+
+bool RecorderState::BeginAgain() noexcept {
+  if (definitions == nullptr || !lock.LockFor(kLockWaitNs)) return false;
+  const HeldLock held(lock);
+  delete trace;
+  trace = nullptr;
+  definitions->facts = {};
+  definitions->diagnostics.clear();
+  created_unix_ns = UnixNs();
+  progress.ResetInForkedChild();
+  window.Begin(settings);
+  mode.store(Mode::kIdle, std::memory_order_release);
+  FollowSettings();
+  return true;
 }
 
 StateGuard::StateGuard(RecorderState* state, int64_t wait_ns) noexcept : state_(state) {

@@ -53,6 +53,10 @@ struct RecorderState {
   bool IsOurProcess() const noexcept { return getpid() == pid.load(std::memory_order_relaxed); }
   uint64_t MaxBytes() const noexcept { return std::min(settings.max_size_mb, UINT64_MAX / 1'000'000) * 1'000'000; }
 
+  // Begins another recording, with what ids stand for and nothing else. Called when the former one has ended and its
+  // writer is gone. Returns false where the lock cannot be had.
+  bool BeginAgain() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS;
+
   // Around fork() the lock is taken in one function and given back in another, and the child has only one thread: the
   // analysis of locks cannot follow that. The lock makes the child's copy whole.
   void BeforeFork() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS;
@@ -60,7 +64,7 @@ struct RecorderState {
   void ResetInForkedChild() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS;
 
   const Settings& settings;
-  const int64_t created_unix_ns;
+  int64_t created_unix_ns;
   Window window;
   Progress progress;
   // Whichever thread activates, finishes or disables the recorder writes it; every thread reads it. Exchanges are
@@ -78,6 +82,8 @@ struct RecorderState {
   PendingTrace* trace RFINJECT_GUARDED_BY(lock) RFINJECT_PT_GUARDED_BY(lock) = nullptr;
 
  private:
+  void FollowSettings() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS;
+
   // The thread that holds the lock across fork(), named by the address of its ThreadRing, which is the same in the
   // child. Several threads may fork at once: the one that has the lock writes this, and each compares it with itself,
   // so that relaxed suffices.

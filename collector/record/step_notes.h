@@ -33,6 +33,12 @@ class StepNotes {
   bool TakeLeftOut() noexcept { return left_out_.exchange(false, std::memory_order_relaxed); }
   bool TakeFailed() noexcept { return failed_.exchange(false, std::memory_order_relaxed); }
   bool TakeCompiled() noexcept { return compiled_.exchange(false, std::memory_order_relaxed); }
+  // Forgets what was said of a step that will not end.
+  void Forget() noexcept {
+    StepRecord none;
+    TakeInto(&none);
+    (void)TakeLeftOut(), (void)TakeFailed(), (void)TakeCompiled();
+  }
   // Moves everything else into the step that ends.
   void TakeInto(StepRecord* step) noexcept {
     step->armed_group = armed_group_.exchange(0, std::memory_order_relaxed);

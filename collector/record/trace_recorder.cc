@@ -309,6 +309,21 @@ void TraceRecorder::Finish(std::string_view reason) noexcept {
   }
 }
 
+bool TraceRecorder::BeginAgain() noexcept {
+  if (!state_.IsOurProcess() || !activation_lock_.LockFor(kLockWaitNs)) return false;
+  const HeldLock held(activation_lock_);
+  if (state_.active() || !writer_.BeginAgain() || !state_.BeginAgain()) return false;
+  // What a ring still holds, it was given after the last writing.
+  rings_.Discard();
+  clock_.ResetInForkedChild();
+  notes_.Forget();
+  log_.BeginAgain();
+  measured_steps_.store(0, std::memory_order_relaxed);
+  batches_before_.store(0, std::memory_order_relaxed);
+  last_words_.store(false, std::memory_order_relaxed);
+  return true;
+}
+
 void TraceRecorder::Disable(std::string_view reason) noexcept try {
   if (!state_.IsOurProcess() || state_.Is(RecorderState::Mode::kDisabled)) return;
   ReportDiagnostic(Severity::kError, "disabled", reason, {});

@@ -97,6 +97,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void WriteNow() noexcept override { writer_.WriteNow(); }
   void Finish(std::string_view reason) noexcept override;
   void Disable(std::string_view reason) noexcept override;
+  bool BeginAgain() noexcept override;
 
   // Does what Activate does, with a descriptor instead of the settings' output if `fd` is not negative. For tests.
   void ActivateInto(int fd) noexcept;

@@ -19,16 +19,16 @@ class Window {
   // No iteration has more steps, and so it may be cut within as many last ones, less one.
   static constexpr uint64_t kStepsNearEnd = 64;
 
-  explicit Window(const Settings& settings) noexcept
-      : skip_(settings.skip),
-        skip_and_steps_(settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
-                            ? UINT64_MAX
-                            : settings.skip + settings.steps),
-        begin_(skip_),
-        settings_end_(skip_and_steps_),
-        end_(skip_and_steps_),
-        stop_begin_(settings.start_stopped ? 0 : UINT64_MAX),
-        wanted_(!settings.start_stopped) {}
+  explicit Window(const Settings& settings) noexcept { Begin(settings); }
+  // Begins at step 0. Called while nobody records.
+  void Begin(const Settings& settings) noexcept {
+    skip_ = settings.skip;
+    skip_and_steps_ = settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
+                          ? UINT64_MAX
+                          : settings.skip + settings.steps;
+    Request(!settings.start_stopped);
+    ResetInForkedChild();
+  }
 
   // Whether --skip and --steps let `step` be measured.
   bool InSettings(uint64_t step) const noexcept { return step >= begin() && step < end(); }
@@ -124,17 +124,17 @@ class Window {
 
   uint64_t begin() const noexcept { return begin_.load(std::memory_order_relaxed); }
 
-  const uint64_t skip_, skip_and_steps_;
+  uint64_t skip_ = 0, skip_and_steps_ = 0;
   // The thread that ends the steps writes them (BeginAt), and every recording thread reads them. Relaxed:
   // the launches that come after are of that same thread, or follow it by what it hands to theirs.
-  std::atomic<uint64_t> begin_, settings_end_;
+  std::atomic<uint64_t> begin_{0}, settings_end_{0};
   // Close writes it, on whichever thread ends the recording; every recording thread reads it. Relaxed: a launch that
   // is recorded a moment late lies in a ring that is not read any more.
-  std::atomic<uint64_t> end_;
+  std::atomic<uint64_t> end_{0};
   // The first step of the last stop, and the first after it. The thread that ends a step writes them, every recording
   // thread reads them. stop_end_ is released after stop_begin_ and acquired before it, so a thread that sees the end
   // of a new stop also sees its beginning.
-  std::atomic<uint64_t> stop_begin_, stop_end_{UINT64_MAX};
+  std::atomic<uint64_t> stop_begin_{UINT64_MAX}, stop_end_{UINT64_MAX};
   // Steps that were left out, ascending. The thread that ends a step writes them; the writer acquires their number,
   // and asks for steps only that it has seen end.
   std::array<std::atomic<uint64_t>, kMostLeftOut> left_out_{};
@@ -145,7 +145,7 @@ class Window {
   std::atomic<bool> kinds_differ_{false};
   // What the user wants from the next step on. Any thread writes it, the one that ends a step reads it. Relaxed:
   // nothing else is handed over with it.
-  std::atomic<bool> wanted_;
+  std::atomic<bool> wanted_{true};
 };
 
 }  // namespace rfinject

@@ -303,6 +303,18 @@ void TraceWriter::Stop(RecorderState::Mode mode, std::string_view reason) noexce
   }
 }
 
+bool TraceWriter::BeginAgain() noexcept {
+  Output* output = output_.load(std::memory_order_acquire);
+  if (output != nullptr && output->stopped.count() == 0) return false;
+  if (output != nullptr) output->frame.Free();  // the rest stays: whoever signals `stopped` may still be in it
+  output_.store(nullptr, std::memory_order_release);
+  flush_now_.store(false, std::memory_order_relaxed);
+  stop_requested_.store(false, std::memory_order_relaxed);
+  turn_due_.store(false, std::memory_order_relaxed);
+  kind_.store(Kind::kNone, std::memory_order_relaxed);
+  return true;
+}
+
 const std::string* TraceWriter::WholeTrace() const noexcept {
   const Output* output = output_.load(std::memory_order_acquire);
   return output != nullptr && output->whole.load(std::memory_order_acquire) ? &output->file.path() : nullptr;

@@ -57,6 +57,8 @@ class TraceWriter {
   // Ends the recording in `mode`, and waits, for a bounded time, until the file is whole. The first `reason` counts,
   // cut to 240 bytes.
   void Stop(RecorderState::Mode mode, std::string_view reason) noexcept;
+  // Forgets the trace that was written last, if it is closed. Returns false where it is not: a disk may hang.
+  bool BeginAgain() noexcept;
   // Returns the path of the trace if it is whole, else null.
   const std::string* WholeTrace() const noexcept;
 

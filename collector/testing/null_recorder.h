@@ -57,6 +57,7 @@ class NullRecorder : public Recorder {
   void WriteNow() noexcept override {}
   void Finish(std::string_view) noexcept override {}
   void Disable(std::string_view) noexcept override {}
+  bool BeginAgain() noexcept override { return true; }
 };
 
 }  // namespace rfinject::testing

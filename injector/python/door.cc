@@ -283,6 +283,16 @@ void OpenLateDoor() noexcept {
   if (python != nullptr && python->Py_IsInitialized() != 0) python->Py_AddPendingCall(&LookLate, nullptr);
 }
 
+const char* TakeRunningPython() {
+  const PythonApi* python = GetPython();
+  if (python == nullptr || python->Py_IsInitialized() == 0) return "it runs no Python";
+  Ref torch = ImportedModule(*python, "torch");
+  if (!torch || torch.IsNone()) return "it has not imported torch";
+  if (torch.Attribute("__spec__").Attribute("_initializing").IsTrue()) return "it is still importing torch";
+  State closed = State::kClosed;
+  return g_state.compare_exchange_strong(closed, State::kDone) ? nullptr : "it was started with rfinject";
+}
+
 bool DoorIsClosed() noexcept { return g_state.load(std::memory_order_relaxed) == State::kClosed; }
 
 }  // namespace rfinject

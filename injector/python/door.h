@@ -20,7 +20,11 @@ void OpenEarlyDoor(void* add_audit_hook) noexcept;
 // there is no Python.
 void OpenLateDoor() noexcept;
 
-// True where neither of the two was called, or where OpenLateDoor found no Python.
+// Called with the GIL held, in a process that the library was brought into while it ran. Shuts the door, so that
+// nothing else attaches. Returns null, or why that cannot be: a clause about the process.
+const char* TakeRunningPython();
+
+// True where neither of the first two was called, or where OpenLateDoor found no Python.
 bool DoorIsClosed() noexcept;
 
 }  // namespace rfinject

@@ -70,6 +70,7 @@ PyObject* CountBySlot(PyObject* self, PyObject* args, PyObject* kwargs) {
 // --- The function.
 
 Vectorcall g_generic_vectorcall = nullptr;
+PyObject* g_watched_function = nullptr;  // owned; null: none is watched
 
 PyObject* CallByFunction(PyObject* callable, PyObject* const* arguments, size_t flagged_count, PyObject* names) {
   Py_ssize_t count = VectorcallCount(flagged_count);
@@ -119,13 +120,27 @@ ModuleCalls WatchModuleCalls(const PythonApi& python, bool with_function) {
   } else {
     calls.why_no_slots = reason;
   }
-  if (calls.function) SetVectorcall(function.get(), &CallByFunction);
+  if (calls.function) {
+    SetVectorcall(function.get(), &CallByFunction);
+    g_watched_function = Ref::Borrow(python, function.get()).release();
+  }
   if (calls.slots) {
     calls.slots = InstallTypeSlots(python, module_class.as_type(), calls.function ? function.get() : nullptr,
                                    &CallBySlot, &reason);
     if (!calls.slots) calls.why_no_slots = reason;
   }
   return calls;
+}
+
+void StopWatchingModuleCalls() {
+  if (g_calls_python == nullptr) return;
+  if (g_watched_function != nullptr) {
+    SetVectorcall(g_watched_function, g_generic_vectorcall);
+    Ref(*g_calls_python, g_watched_function);
+    g_watched_function = nullptr;
+  }
+  RemoveTypeSlots();
+  RemoveInitSlots();
 }
 
 }  // namespace rfinject

@@ -24,6 +24,9 @@ struct ModuleCalls {
 // that fails, everything is left as it was.
 ModuleCalls WatchModuleCalls(const PythonApi& python, bool with_function);
 
+// Gives back what WatchModuleCalls has put in. Calls that are running end as they would have.
+void StopWatchingModuleCalls();
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_PYTHON_MODULE_CALLS_H_

@@ -53,6 +53,7 @@ void ModuleSteps::EndInferenceStep() {
   constexpr uint64_t kMostBatchesTried = 16;
   const bool may_train = OptimizerExists() && recorder_.CurrentStep() <= kMostBatchesTried;
   if (GetSettings().kill && recorder_.WindowIsOver() && !may_train) RequestPoliteExit();
+  EndAttachmentIfOver();
 }
 
 bool ModuleSteps::ScalerSkippedStep() noexcept {

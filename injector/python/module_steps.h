@@ -70,6 +70,11 @@ class ModuleSteps {
   void EndLastInferenceStep() noexcept;
   // Called in a forked child, before it has other threads.
   void ResetAfterFork() noexcept;
+  // Called when another recording begins, whose source may be another one.
+  void BeginAgain(Source* source) noexcept {
+    source_ = source;
+    ResetAfterFork();
+  }
 
  private:
   // What the step that runs has called so far, validation excepted.
@@ -96,7 +101,7 @@ class ModuleSteps {
 
   const PythonApi& python_;
   Recorder& recorder_;
-  Source* const source_;
+  Source* source_;
   const TensorReader& tensors_;
   const ActivationFunction activation_;
 

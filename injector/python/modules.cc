@@ -161,8 +161,13 @@ void NoteOptimizerStep() noexcept {
 
 bool InitModules(const PythonApi& python, Recorder& recorder, Source* source, ActivationFunction activation,
                  const char** why) {
-  auto* modules = new Modules(python, recorder, source, activation, &OnModuleDeath);
-  g_modules.store(modules, std::memory_order_release);
+  Modules* modules = TheModules();
+  if (modules != nullptr) {
+    modules->steps.BeginAgain(source);
+  } else {
+    modules = new Modules(python, recorder, source, activation, &OnModuleDeath);
+    g_modules.store(modules, std::memory_order_release);
+  }
   if (modules->registry.ready() && modules->tensors.ready()) return true;
   *why = "torch.Tensor could not be found";
   return false;

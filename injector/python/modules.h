@@ -51,7 +51,8 @@ void TellParameterLayers();
 // any more. Any thread may call this, without the GIL.
 void EndLastInferenceStep() noexcept;
 
-// Must be called once, after `import torch`. `source` may be null. `activation` is called when the process turns out
+// Must be called after `import torch`, and once for each attachment: modules keep their names. `source` may be null.
+// `activation` is called when the process turns out
 // to be a training process: what would be noise in one that never trains is kept until then. Returns false, with one
 // line in `*why`, when this torch lacks what is needed; then EnterModule and RecordShapes may not be called.
 bool InitModules(const PythonApi& python, Recorder& recorder, Source* source, ActivationFunction activation,

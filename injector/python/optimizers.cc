@@ -103,6 +103,7 @@ uint32_t NumberOf(Optimizers& all, PyObject* optimizer) {
 }  // namespace
 
 void InitOptimizers(const PythonApi& python) {
+  if (g_optimizers != nullptr) return;
   auto* optimizers = new Optimizers(python);
   const bool ready = optimizers->base.IsInstance(python.PyType_Type) && optimizers->on_death;
   DropError(python);

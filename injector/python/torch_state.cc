@@ -50,6 +50,7 @@ std::string StripTorchPrefix(std::string name) {
 }  // namespace
 
 void InitTorchState(const PythonApi& python) {
+  if (g_functions != nullptr) return;
   g_state_python = &python;
   g_functions = new Functions;
   g_autocast_seen = new std::string;

@@ -15,7 +15,8 @@ PyTypeObject* g_module_class = nullptr;  // owned
 PyObject* g_subclasses = nullptr;        // the descriptor type.__subclasses__, owned
 PyObject* g_seen_function = nullptr;     // owned; what makes a patch unneeded, or null
 CallFunction g_call = nullptr;
-InitFunction g_type_init = nullptr;  // what type.tp_init held before; null: it is not patched
+InitFunction g_type_init = nullptr;  // what type.tp_init held before
+bool g_sees_new_classes = false;     // type.tp_init is patched
 
 int InitType(PyObject* self, PyObject* args, PyObject* kwargs);
 
@@ -24,7 +25,7 @@ void Patch(PyTypeObject* type) {
   PyTypeObject* metaclass =
       reinterpret_cast<PyTypeObject*>(g_slots_python->PyObject_Type(reinterpret_cast<PyObject*>(type)));
   if (metaclass != nullptr) {
-    if (g_type_init != nullptr && LoadTypeSlot(metaclass, kTypeInit) == Address(g_type_init)) {
+    if (g_sees_new_classes && LoadTypeSlot(metaclass, kTypeInit) == Address(g_type_init)) {
       StoreTypeSlot(metaclass, kTypeInit, Address(&InitType));
     }
     g_slots_python->Py_DecRef(reinterpret_cast<PyObject*>(metaclass));
@@ -40,6 +41,11 @@ void Patch(PyTypeObject* type) {
 
 void Unpatch(PyTypeObject* type) {
   if (LoadTypeSlot(type, kTypeCall) == Address(g_call)) StoreTypeSlot(type, kTypeCall, Address(g_generic_call));
+}
+
+// Of `type` and all metaclasses: those that were made meanwhile have inherited it.
+void UnpatchInit(PyTypeObject* type) {
+  if (LoadTypeSlot(type, kTypeInit) == Address(&InitType)) StoreTypeSlot(type, kTypeInit, Address(g_type_init));
 }
 
 void Walk(PyTypeObject* type, void (*visit)(PyTypeObject*), int depth) {
@@ -69,7 +75,7 @@ int InitType(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 // This slot may be missing: without it new classes are found later, by RepairTypeSlots.
 void InstallInitSlot() {
-  if (g_type_init != nullptr) return;  // it stays ours when the call slots are put back
+  if (g_sees_new_classes) return;  // it stays ours when the call slots are put back
   // This needs a heap type that inherits type's own __init__, since PyType_GetSlot refuses static types before 3.10.
   Ref abc = ImportedModule(*g_slots_python, "abc");
   Ref meta = abc.Attribute("ABCMeta");
@@ -80,6 +86,7 @@ void InstallInitSlot() {
   if (init == nullptr || init != LoadTypeSlot(meta.as_type(), kTypeInit) || init != LoadTypeSlot(type, kTypeInit))
     return;
   g_type_init = reinterpret_cast<InitFunction>(init);
+  g_sees_new_classes = true;
   StoreTypeSlot(type, kTypeInit, Address(&InitType));
 }
 
@@ -132,6 +139,12 @@ void RemoveTypeSlots() {
   if (g_call == nullptr) return;
   Walk(g_module_class, &Unpatch, 0);
   g_call = nullptr;  // type.tp_init stays ours: it passes everything on
+}
+
+void RemoveInitSlots() {
+  if (!g_sees_new_classes) return;
+  g_sees_new_classes = false;
+  Walk(static_cast<PyTypeObject*>(g_slots_python->PyType_Type), &UnpatchInit, 0);
 }
 
 bool TypeSlotsLost() noexcept {

@@ -50,8 +50,10 @@ void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept;
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObject* seen_function, CallFunction call,
                       const char** why);
 
-// Puts the generic slot back everywhere.
+// Puts the generic slot back everywhere. New classes go on passing through us, which costs them a look at a variable.
 void RemoveTypeSlots();
+// Puts back what sees new classes, too. Called after RemoveTypeSlots.
+void RemoveInitSlots();
 
 // What the slot held before.
 extern CallFunction g_generic_call;

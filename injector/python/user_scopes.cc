@@ -66,6 +66,7 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
     DropError(*g_scopes_python);
     return result;
   }
+  if (g_class == nullptr) return result;  // the constructor ran while we gave the slots back
   Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
   const UserScope scope = ClassifyScope(name);
   if (scope == UserScope::kLoader) NoteLoader(*g_scopes_python);
@@ -84,10 +85,15 @@ void FinalizeRecord(PyObject* self) {
   if (g_finalize != nullptr) g_finalize(self);
 }
 
+// What the program has assigned meanwhile stays.
 void Unpatch() {
-  StoreTypeSlot(g_class, kTypeInit, Address(g_init));
-  StoreTypeSlot(g_class, kTypeFinalize, Address(g_finalize));
-  StoreTypeSlot(g_class, kTypeAlloc, Address(g_scopes_python->PyType_GenericAlloc));
+  const auto give_back = [](TypeSlot slot, void* ours, void* before) {
+    if (LoadTypeSlot(g_class, slot) == ours) StoreTypeSlot(g_class, slot, before);
+  };
+  give_back(kTypeInit, Address(&InitRecord), Address(g_init));
+  give_back(kTypeFinalize, Address(&FinalizeRecord), Address(g_finalize));
+  give_back(kTypeAlloc, Address(&AllocRecord), Address(g_scopes_python->PyType_GenericAlloc));
+  g_scopes_python->PyType_Modified(g_class);
 }
 
 bool Verified(const PythonApi& python, std::string* why) {
@@ -142,6 +148,13 @@ bool WatchUserScopes(const PythonApi& python, std::string* why) {
   }
   record.release();
   return true;
+}
+
+void StopWatchingUserScopes() {
+  if (g_class == nullptr) return;
+  Unpatch();
+  Ref(*g_scopes_python, reinterpret_cast<PyObject*>(g_class));
+  g_class = nullptr;
 }
 
 void RepairUserScopes() noexcept {

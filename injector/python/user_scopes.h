@@ -17,6 +17,9 @@ namespace rfinject {
 // of types could not be verified or a trial failed; nothing is changed then.
 bool WatchUserScopes(const PythonApi& python, std::string* why);
 
+// Gives back what WatchUserScopes has put in. A scope that is open is not seen to end.
+void StopWatchingUserScopes();
+
 // Watches again if the program has assigned an `__init__` or a `__del__` to the class. The GIL must be held. It costs
 // two comparisons.
 void RepairUserScopes() noexcept;

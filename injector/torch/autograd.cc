@@ -49,6 +49,7 @@ struct Thread {
   uint64_t peeked = 0;
   const void* task = nullptr;  // the engine's, when this thread was last seen in a node
   bool interval_open = false;
+  uint16_t binding = 0;  // g_binding when `scopes` was written
   uint32_t scope_depth = 0;
   Scope scopes[kMaxScopes] = {};
 };
@@ -80,6 +81,8 @@ Globals g;
 std::atomic<NodeMeans> g_means{NodeMeans::kNone};
 std::atomic<bool> g_node_checked{false};  // a node that really ran has been looked at
 std::atomic<uint64_t> g_forgotten{0};
+// How often InitAutograd was called. The end of a scope that was open when the hooks were given back is not seen.
+std::atomic<uint16_t> g_binding{0};
 std::atomic<bool> g_evaluating{false};  // whether the root that was called last, on any thread, is being validated
 
 // Class names of nodes, by virtual table. Nothing is removed. A thread takes a slot by writing the key; the name
@@ -195,6 +198,13 @@ uint32_t OwnerOfNode(Thread& thread, const Running& node) {
   return thread.owner;
 }
 
+void ForgetScopesOfFormerBinding(Thread& thread) {
+  const uint16_t binding = g_binding.load(std::memory_order_relaxed);
+  if (thread.binding == binding) return;
+  thread.binding = binding;
+  thread.scope_depth = 0;
+}
+
 // Double backward: nodes created while a node runs (create_graph=True) belong to that node's layer. This runs only at
 // launches and operators, so an interval begins at the value that the thread's counter had at the previous call: an
 // operator's node is created before its kernel is launched.
@@ -217,6 +227,8 @@ void FollowIntervals(Thread& thread, const Running& node, uint32_t owner, const 
 
 void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means, bool names,
                   Recorder& recorder) noexcept {
+  g_binding.fetch_add(1, std::memory_order_relaxed);
+  ForgetScopesOfFormerBinding(t_thread);
   g.access = {
       .reference = layout.reference, .current_node = symbols.current_node, .assign_parent = symbols.assign_parent};
   g.engine_task = symbols.engine_task;
@@ -334,6 +346,7 @@ void EndNode(const void* record) noexcept {
 
 bool BeginScope(const void* record, UserScope scope) noexcept {
   Thread& thread = t_thread;
+  ForgetScopesOfFormerBinding(thread);
   if (thread.scope_depth == kMaxScopes) return false;
   bool outermost = true;
   for (size_t i = 0; i < thread.scope_depth; ++i) {
@@ -347,6 +360,7 @@ bool BeginScope(const void* record, UserScope scope) noexcept {
 
 UserScope EndScope(const void* record) noexcept {
   Thread& thread = t_thread;
+  ForgetScopesOfFormerBinding(thread);
   // A scope may be ended by another thread than the one that began it; then it is not found on this thread.
   size_t depth = thread.scope_depth;
   while (depth != 0 && thread.scopes[depth - 1].record != record) --depth;

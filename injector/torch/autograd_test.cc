@@ -505,6 +505,7 @@ uint32_t LayerOfGradient(uint32_t owner, uintptr_t parameter) noexcept {
   return parameter == 0x1000 && owner == 3 ? 7 : owner;
 }
 void RequestPoliteExit() noexcept {}
+void EndAttachmentIfOver() noexcept {}
 void NoteOptimizerStep() noexcept {}
 void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }

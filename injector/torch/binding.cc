@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "collector/operator_slices.h"
 #include "collector/program_profiler.h"
 #include "collector/settings.h"
 #include "collector/site.h"
@@ -36,6 +37,7 @@ char BestTier() {
   return tier.size() == 1 && tier[0] >= 'A' && tier[0] <= 'F' ? tier[0] : 'A';
 }
 
+std::atomic<bool> g_bound{false};
 bool (*g_profiler_enabled)() = nullptr;  // set before g_program_profiles is released
 bool ProfilerEnabled() noexcept try { return g_profiler_enabled(); } catch (...) {
   return false;
@@ -65,9 +67,8 @@ void EndStep() noexcept try { EndTrainingStep(); } catch (...) {
 }  // namespace
 
 TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Source* source, bool user_scopes_told) {
-  static std::atomic<bool> bound{false};
   TorchCapabilities capabilities;
-  if (bound.exchange(true)) {
+  if (g_bound.exchange(true)) {
     capabilities.missing = "torch is bound already";
     return capabilities;
   }
@@ -138,6 +139,17 @@ TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Sou
     g_program_profiles.store(ProfilerEnabled, std::memory_order_release);
   }
   return capabilities;
+}
+
+void UnbindTorch() noexcept {
+  g_site_function.store(nullptr, std::memory_order_release);
+  g_end_step.store(nullptr, std::memory_order_release);
+  g_program_profiles.store(nullptr, std::memory_order_release);
+  g_launch_of_slices.store(nullptr, std::memory_order_release);
+  StopHearingOperators();
+  RemoveScopeCallbacks();
+  SetSequenceFunctions({});
+  g_bound.store(false);
 }
 
 }  // namespace rfinject

@@ -1,5 +1,6 @@
 #include "injector/torch/operator_calls.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -13,12 +14,12 @@ std::array<OperatorListener, 2> g_listeners;
 // How many of them there are. Who adds one releases it, and every thread that runs an operator acquires it.
 constinit std::atomic<size_t> g_count{0};
 
-// The functions of torch's that add and remove the callback, and its number while torch has it. The lock is tried and
-// never waited for.
+// The functions of torch's that add and remove the callback, null while none may be added, and its number while torch
+// has it. Threads of the program try the lock and never wait for it.
 struct Callback {
-  decltype(TorchSymbols::add_global_callback) add = nullptr;
-  decltype(TorchSymbols::remove_callback) remove = nullptr;
   Mutex lock;
+  decltype(TorchSymbols::add_global_callback) add RFINJECT_GUARDED_BY(lock) = nullptr;
+  decltype(TorchSymbols::remove_callback) remove RFINJECT_GUARDED_BY(lock) = nullptr;
   uint64_t number RFINJECT_GUARDED_BY(lock) = 0;
   bool added RFINJECT_GUARDED_BY(lock) = false;
 };
@@ -91,13 +92,7 @@ void OnCallEnd(const abi::RecordFunction& record, void*) {
 
 // Torch changes its list of callbacks under a lock of its own, and each thread takes the new one at its next
 // operator.
-void Hear(bool hear, uint64_t inside) noexcept {
-  if (g_callback.add == nullptr || !g_callback.lock.TryLock()) return;
-  const HeldLock held(g_callback.lock);
-  if (hear) {
-    g_hearing.store((g_hearing.load(std::memory_order_relaxed) / kStep + 1) * kStep + inside,
-                    std::memory_order_release);
-  }
+void Change(bool hear) noexcept RFINJECT_REQUIRES(g_callback.lock) {
   if (hear == g_callback.added) return;
   try {
     if (hear) {
@@ -111,15 +106,36 @@ void Hear(bool hear, uint64_t inside) noexcept {
   }
 }
 
+void Hear(bool hear, uint64_t inside) noexcept {
+  if (!g_callback.lock.TryLock()) return;
+  const HeldLock held(g_callback.lock);
+  if (g_callback.add == nullptr) return;
+  if (hear) {
+    g_hearing.store((g_hearing.load(std::memory_order_relaxed) / kStep + 1) * kStep + inside,
+                    std::memory_order_release);
+  }
+  Change(hear);
+}
+
 }  // namespace
 
 void ListenToOperators(const TorchSymbols& symbols, const OperatorListener& listener) noexcept {
   const size_t count = g_count.load(std::memory_order_relaxed);
-  if (count == g_listeners.size()) return;
-  g_listeners[count] = listener;
-  g_count.store(count + 1, std::memory_order_release);
-  g_callback.add = symbols.add_global_callback;
-  g_callback.remove = symbols.remove_callback;
+  const auto* const end = g_listeners.begin() + count;
+  const bool known = std::any_of(static_cast<const OperatorListener*>(g_listeners.begin()), end,
+                                 [&](const OperatorListener& one) { return one.start == listener.start; });
+  if (!known && count == g_listeners.size()) return;
+  if (!known) {
+    g_listeners[count] = listener;
+    g_count.store(count + 1, std::memory_order_release);
+  }
+  {
+    constexpr int64_t kWaitNs = 1'000'000'000;
+    if (!g_callback.lock.LockFor(kWaitNs)) return;
+    const HeldLock held(g_callback.lock);
+    g_callback.add = symbols.add_global_callback;
+    g_callback.remove = symbols.remove_callback;
+  }
   HearOperators(true);
 }
 
@@ -130,6 +146,14 @@ void NoteLaunchOfSlices(bool hear) noexcept {
   place = PlaceNow();
   if (place.node != 0) g_launches_of_nodes.fetch_add(1, std::memory_order_relaxed);
   if (hear) Hear(true, kInside);
+}
+
+void StopHearingOperators() noexcept {
+  constexpr int64_t kWaitNs = 1'000'000'000;  // who holds the lock adds or removes a callback
+  if (!g_callback.lock.LockFor(kWaitNs)) return;
+  const HeldLock held(g_callback.lock);
+  if (g_callback.added) Change(false);
+  g_callback.add = nullptr;
 }
 
 void SetOperatorSlices(OperatorPlace (*place)() noexcept, bool (*goes_on)() noexcept) noexcept {

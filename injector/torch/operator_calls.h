@@ -19,14 +19,18 @@ struct OperatorListener {
 };
 
 // Has the listener called on the thread of each operator, with its operands and results, after those that were added
-// before. It may hear of the end of an operator whose beginning it did not hear. For ever; at most two. Called by one
-// thread at a time.
+// before. It may hear of the end of an operator whose beginning it did not hear. At most two, each of which is kept
+// for ever; called again after StopHearingOperators for one that is known. Called by one thread at a time.
 void ListenToOperators(const TorchSymbols& symbols, const OperatorListener& listener) noexcept;
 
 // Lets all listeners hear of operators, as they do at first, or not: then torch has no callback of ours, and
 // operators cost what they cost without rfinject. Called between two operators of the calling thread. Any thread may
 // call these; where two do, one call counts.
 void HearOperators(bool hear) noexcept;
+
+// Takes the callback from torch, and lets nobody add it before ListenToOperators is called again. An operator that
+// runs is still heard to end.
+void StopHearingOperators() noexcept;
 
 // Tells that a kernel is launched, inside an operator of the calling thread, in a step of which slices are heard.
 // With `hear` all listeners hear of operators from here on: each thread begins where its place is another than that

@@ -1,5 +1,6 @@
 #include "injector/torch/scopes.h"
 
+#include <array>
 #include <atomic>
 
 #include "collector/settings.h"
@@ -29,6 +30,9 @@ std::atomic<bool> g_exit_requested{false};
 std::atomic<uint32_t> g_optimizer_class{0};
 std::atomic<uint32_t> g_optimizer{0};
 NameCache<uint32_t> g_node_names;
+// What torch calls the callbacks that it has of us; 0: none.
+std::array<uint64_t, 2> g_callbacks{};
+decltype(TorchSymbols::remove_callback) g_remove_callback = nullptr;
 
 NoContext OnUserStart(const RecordFunction& record) {
   BeginUserScope(&record, g_reading.name(&record));
@@ -73,6 +77,7 @@ UserScope ClassifyScope(std::string_view name) noexcept {
 void InitScopes(Recorder& recorder, Source* source) noexcept {
   g_scope_recorder = &recorder;
   g_source = source;
+  g_exit_requested.store(false);
 }
 
 void BeginUserScope(const void* record, std::string_view name, uint32_t optimizer) noexcept {
@@ -109,12 +114,24 @@ void EndTrainingStep() {
     recorder.CountDrop("autograd nodes whose layer was forgotten", forgotten);
   }
   if (GetSettings().kill && recorder.WindowIsOver() && !g_exit_requested.exchange(true)) RequestPoliteExit();
+  EndAttachmentIfOver();
 }
 
 void AddScopeCallbacks(const TorchSymbols& symbols, const RecordLayout& layout, ScopeCallbacks which) noexcept {
   g_reading = {.name = symbols.record_name, .layout = layout};
-  if (which.user) symbols.add_global_callback(abi::MakeCallback(RecordScope::kUser, OnUserStart, OnUserEnd));
-  if (which.backward) symbols.add_global_callback(abi::MakeCallback(RecordScope::kBackward, OnNodeStart, OnNodeEnd));
+  g_remove_callback = symbols.remove_callback;
+  const auto add = [&symbols](bool wanted, RecordScope scope, auto start, auto end) -> uint64_t {
+    return wanted ? symbols.add_global_callback(abi::MakeCallback(scope, start, end)) : 0;
+  };
+  g_callbacks = {add(which.user, RecordScope::kUser, OnUserStart, OnUserEnd),
+                 add(which.backward, RecordScope::kBackward, OnNodeStart, OnNodeEnd)};
+}
+
+void RemoveScopeCallbacks() noexcept {
+  for (uint64_t& number : g_callbacks) {
+    if (number != 0) g_remove_callback(number);
+    number = 0;
+  }
 }
 
 }  // namespace rfinject

@@ -19,12 +19,13 @@ namespace rfinject {
 // Must be called before any scope begins; may be repeated with the same arguments. `source` may be null.
 void InitScopes(Recorder& recorder, Source* source) noexcept;
 
-// Which RecordFunction callbacks are added, for the life of the process: at user scopes, and at every autograd node.
+// Which RecordFunction callbacks are added: at user scopes, and at every autograd node.
 struct ScopeCallbacks {
   bool user = false;
   bool backward = false;
 };
 void AddScopeCallbacks(const TorchSymbols& symbols, const RecordLayout& layout, ScopeCallbacks which) noexcept;
+void RemoveScopeCallbacks() noexcept;
 
 }  // namespace rfinject
 

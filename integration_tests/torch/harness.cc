@@ -179,6 +179,7 @@ void WatchWaits(Watched, bool) noexcept {}
 void RequestSlotRepair() noexcept { ++g_repairs; }
 uint32_t LayerOfGradient(uint32_t owner, uintptr_t) noexcept { return owner; }
 void RequestPoliteExit() noexcept { ++g_exits; }
+void EndAttachmentIfOver() noexcept {}
 void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
 void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}

@@ -40,6 +40,13 @@ class Encoder {
     if (Reserve(front)) size_ = front;
   }
 
+  // Forgets the content and gives the memory back.
+  void Free() noexcept {
+    std::free(data_);
+    data_ = nullptr;
+    size_ = capacity_ = 0;
+  }
+
   // False once something did not fit; the content is then only part of a message and must not be used.
   bool ok() const noexcept { return ok_; }
   // Sets the flag, for a caller that could not write everything that belongs together.

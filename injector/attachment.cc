@@ -1,0 +1,76 @@
+#include "injector/attachment.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include "collector/recorder.h"
+#include "collector/settings.h"
+#include "collector/sync.h"
+#include "injector/attach.h"
+#include "injector/python/door.h"
+#include "injector/python/python_api.h"
+#include "injector/training.h"
+
+namespace rfinject {
+namespace {
+
+enum class Attachment : int { kNever, kNow, kBefore };
+// Written with the GIL held; the thread that ends a step reads it. Relaxed: what is late is seen at the next step.
+constinit std::atomic<Attachment> g_attachment{Attachment::kNever};
+constinit std::atomic<int64_t> g_deadline_ns{0};  // monotonic; 0: none
+constinit std::atomic<bool> g_end_pending{false};
+
+bool Use(const char* settings) noexcept try {
+  std::vector<const char*> entries;
+  for (; *settings != '\0'; settings += std::strlen(settings) + 1) entries.push_back(settings);
+  entries.push_back(nullptr);
+  return SetSettings(entries.data());
+} catch (const std::exception&) {
+  return false;
+}
+
+int DetachSoon(void*) {
+  g_end_pending.store(false);
+  DetachRunning();
+  return 0;
+}
+
+}  // namespace
+
+const char* AttachRunning(const char* settings) {
+  const Attachment phase = g_attachment.load();
+  if (phase == Attachment::kNow) return "rfinject is attached to it already; rfinject detach ends that";
+  if (phase == Attachment::kNever) {
+    if (const char* why = TakeRunningPython(); why != nullptr) return why;
+    g_attachment.store(Attachment::kBefore);
+  }
+  if (!Use(settings)) return "it has no memory for the settings";
+  if (phase == Attachment::kBefore && !Recorder::Get().BeginAgain()) return "its former trace is still being written";
+  constexpr int64_t kSecond = 1'000'000'000, kMost = INT64_MAX / kSecond / 2;
+  const auto seconds = static_cast<int64_t>(std::min<uint64_t>(GetSettings().seconds, kMost));
+  g_deadline_ns.store(seconds != 0 ? MonotonicNs() + seconds * kSecond : 0);
+  g_attachment.store(Attachment::kNow);
+  AttachPython(*GetPython());
+  return nullptr;
+}
+
+const char* DetachRunning() {
+  if (g_attachment.load() != Attachment::kNow) return "rfinject is not attached to it";
+  DetachPython(*GetPython());
+  g_attachment.store(Attachment::kBefore);
+  return nullptr;
+}
+
+void EndAttachmentIfOver() noexcept {
+  if (g_attachment.load(std::memory_order_relaxed) != Attachment::kNow) return;
+  const int64_t deadline = g_deadline_ns.load(std::memory_order_relaxed);
+  if (!Recorder::Get().WindowIsOver() && (deadline == 0 || MonotonicNs() < deadline)) return;
+  if (g_end_pending.exchange(true)) return;
+  if (GetPython()->Py_AddPendingCall(&DetachSoon, nullptr) != 0) g_end_pending.store(false);
+}
+
+}  // namespace rfinject
