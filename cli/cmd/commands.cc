@@ -12,6 +12,8 @@ std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = std::to_array<Command>({
       {kRun, "run", "runs a program, traced (the word can be left out)", RunProgram, RunHelp},
       {kRun, "top", "a job as it runs: steps, roof, what is to win, ranks", TopMain, TopHelp},
+      {kRun, "attach", "measures a program that runs already", AttachMain, AttachHelp},
+      {kRun, "detach", "ends that; the program runs as before", DetachMain, DetachHelp},
       {kRun, "control", "starts and stops measuring in a running job", ControlMain, ControlHelp},
       {kRun, "env", "the variables that run sets, for other launchers", EnvMain, EnvHelp},
       {kLook, "report", "how far each layer is from the roof; also JSON, CSV, HTML", ReportMain, ReportHelp},

@@ -47,6 +47,8 @@ std::string HelpText();
 
 int RunProgram(const ParsedOptions& parsed);
 int ReportMain(const ParsedOptions& parsed);
+int AttachMain(const ParsedOptions& parsed);
+int DetachMain(const ParsedOptions& parsed);
 int ControlMain(const ParsedOptions& parsed);
 int TopMain(const ParsedOptions& parsed);
 int RunsMain(const ParsedOptions& parsed);
@@ -68,6 +70,8 @@ int CompletionMain(const ParsedOptions& parsed);
 
 VerbHelp RunHelp();
 VerbHelp ReportHelp();
+VerbHelp AttachHelp();
+VerbHelp DetachHelp();
 VerbHelp ControlHelp();
 VerbHelp TopHelp();
 VerbHelp RunsHelp();

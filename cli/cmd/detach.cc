@@ -1,0 +1,44 @@
+// `rfinject detach`: has processes that were attached to run as before.
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "cli/attach/interpreter.h"
+#include "cli/cmd/attached.h"
+#include "cli/cmd/commands.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/streams.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kDetachUsage =
+    "rfinject detach [--wait SECONDS] PID...\n\n"
+    "Ends what `rfinject attach` began: the trace is closed, and the process runs as before. The library stays in\n"
+    "its memory, does nothing there, and can be attached again.";
+
+}  // namespace
+
+VerbHelp DetachHelp() { return {kDetachUsage, {kWaitOption}}; }
+
+int DetachMain(const ParsedOptions& parsed) {
+  absl::Duration patience;
+  std::vector<pid_t> pids;
+  if (const int code = ReadAttachWords("detach", parsed, &pids, &patience)) return code;
+  int code = 0;
+  for (const pid_t pid : pids) {
+    const absl::StatusOr<PythonProcess> process = PythonProcess::Open(pid);
+    bool done = Succeeded(process.status());
+    if (done && process->library().empty()) {
+      Complain(absl::StrCat("process ", pid, " has no rfinject in it"));
+      done = false;
+    }
+    if (done) done = Succeeded(process->CallLibrary(process->library(), "rfinject_detach", nullptr, patience));
+    if (!done) code = 1;
+  }
+  return code;
+}
+
+}  // namespace rfinject::cli
