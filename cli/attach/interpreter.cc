@@ -147,9 +147,11 @@ class SignalsHeld {
 
 std::string TextOfCall(const std::string& path, std::string_view name, const std::string* argument, uint64_t status) {
   // Everything is local to a function in a namespace of its own. ctypes is there: torch imports it. PyDLL keeps the GIL.
-  // An exception that a handler of the program's raised while this ran is its own, and Ctrl-C is raised again.
+  // Ctrl-C that arrives meanwhile is raised again. While the interpreter ends nothing is done any more.
   const std::string body = absl::StrCat(
       "def call():\n"
+      " import sys\n"
+      " if sys.is_finalizing(): return\n"
       " import ctypes\n"
       " def tell(state, text=b''):\n"
       "  ctypes.memmove(", status + kMessage, ", text[:", kMostOfMessage, "] + b'\\0', min(len(text), ", kMostOfMessage, ") + 1)\n"
@@ -166,7 +168,8 @@ std::string TextOfCall(const std::string& path, std::string_view name, const std
       "   import _thread\n"
       "   _thread.interrupt_main()\n"
       "call()\n");
-  return absl::StrCat("exec(bytes.fromhex('", absl::BytesToHexString(body), "').decode(), {})\n");
+  // An exception that came out of it would be printed, and raised in the program as a SystemError.
+  return absl::StrCat("try: exec(bytes.fromhex('", absl::BytesToHexString(body), "').decode(), {})\nexcept: pass\n");
 }
 
 PythonProcess::PythonProcess(PythonProcess&& other) noexcept
@@ -310,7 +313,7 @@ absl::Status WaitForAnswer(pid_t pid, const ProcessMemory& memory, uint64_t at, 
     if (state == kSucceeded) return absl::OkStatus();
     if (state == kFailed) {
       (void)memory.Read(at + kMessage, message.data(), message.size() - 1);
-      return Refuse(pid, "cannot do it: ", message.data());
+      return absl::FailedPreconditionError(absl::StrCat("process ", pid, ": ", message.data()));
     }
     if (state == kRuns && !std::exchange(runs, true)) deadline = absl::Now() + kTextPatience;
     if (absl::Now() < deadline) continue;

@@ -1,0 +1,130 @@
+"""Programs that are attached to while they run: `programs.py NAME STEPS [fast]` trains a small network in one of several
+ways and prints what it has learnt. `fast` leaves out what only takes time. What is printed does not depend on either."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(32, 64)
+        self.rest = nn.Sequential(nn.ReLU(), nn.Linear(64, 8))
+
+    def forward(self, x):
+        return self.rest(self.first(x))
+
+
+class Training:
+    def __init__(self, steps, fast):
+        torch.manual_seed(1)
+        self.net = Net()
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+        self.left, self.fast, self.losses = steps, fast, []
+
+    def step(self, batch=None):
+        loss = self.net(torch.randn(16, 32) if batch is None else batch).pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.losses.append(loss.item())
+        self.left -= 1
+        return self.left > 0
+
+    def pause(self, seconds=0.002):
+        if not self.fast:
+            time.sleep(seconds)
+
+
+def plain(training):
+    while training.step():
+        training.pause()
+
+
+def loader(training):
+    """Each epoch forks two workers, one of which may be born while the process is attached to."""
+    data = torch.utils.data.TensorDataset(torch.randn(160, 32))
+    while training.left > 0:
+        for (batch,) in torch.utils.data.DataLoader(data, batch_size=16, num_workers=0 if training.fast else 2):
+            if not training.step(batch):
+                break
+            training.pause()
+
+
+def c_code(training):
+    """Computes in C without giving up the GIL, and in threads of torch's own."""
+    torch.set_num_threads(1 if training.fast else 2)
+    numbers = list(range(1 if training.fast else 200_000))
+    while training.step():
+        numbers.sort(key=lambda number: -number)
+
+
+def threads(training):
+    """200 threads that sleep, and four that compute in Python."""
+    over = threading.Event()
+
+    def compute():
+        while not over.wait(0.001):
+            sum(range(1000))
+    crew = [] if training.fast else [threading.Thread(target=over.wait) for _ in range(200)]
+    crew += [] if training.fast else [threading.Thread(target=compute) for _ in range(4)]
+    for one in crew:
+        one.start()
+    plain(training)
+    over.set()
+    for one in crew:
+        one.join()
+
+
+def forking(training):
+    """Each step forks a child that trains a step of its own, and ends by os._exit."""
+    while training.step():
+        if training.fast:
+            continue
+        child = os.fork()
+        if child == 0:
+            training.net(torch.ones(1, 32)).sum().backward()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def signals(training):
+    """A handler in Python, 200 times a second, that interrupts whatever waits."""
+    seen = []
+    if not training.fast:
+        signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
+        signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+    plain(training)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def waiting(training):
+    """The main thread waits in epoll_wait between steps, which a stop ends with EINTR."""
+    async def run():
+        while training.step():
+            if not training.fast:
+                await asyncio.sleep(0.002)
+    asyncio.run(run())
+
+
+WAYS = {way.__name__: way for way in (plain, loader, c_code, threads, forking, signals, waiting)}
+
+
+def main(way, steps, fast=""):
+    torch.set_num_threads(1)
+    training = Training(int(steps), bool(fast))
+    print("ready", flush=True)
+    WAYS[way](training)
+    weights = sum(parameter.double().abs().sum().item() for parameter in training.net.parameters())
+    print(repr(training.losses[::50]), repr(weights), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
