@@ -37,8 +37,8 @@ struct Settings {
   // RFINJECT_LAUNCHED: the process that `rfinject` became, which ends with a line about what it has measured; 0:
   // another launcher started it.
   uint64_t launched = 0;
-  std::string change;  // RFINJECT_TRY: a file of Python that runs when torch is imported (injector/python/change.h)
-  std::string job;     // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
+  std::string change;    // RFINJECT_TRY: a file of Python that runs when torch is imported (injector/python/change.h)
+  std::string job;       // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
   uint64_t seconds = 0;  // RFINJECT_SECONDS: how long a process that was attached to is measured; 0: no end
   bool attached = false;  // SetSettings has given them to a process that ran already
 };

@@ -74,6 +74,9 @@ class Source {
 
   // Called when the process ends or the source is switched off. Nothing is recorded afterwards.
   virtual void Stop() noexcept {}
+
+  // Gives back, after Stop, what belongs to the program in a process that goes on: subscriptions and sessions.
+  virtual void GiveBack() noexcept {}
 };
 
 // Makes the source for these settings. Returns nullptr where nothing can be measured, and gives the reason to

@@ -253,6 +253,10 @@ void DetachPython(const PythonApi& python) {
   g_end_step_soon.store(nullptr, std::memory_order_release);
   void* thread = python.PyEval_SaveThread();
   FinishProcess("detached");
+  if (Source* source = g_source.exchange(nullptr); source != nullptr) {
+    source->Stop();
+    source->GiveBack();
+  }
   UnbindTorch();
   StopOfferingSourceLines();
   g_native_stack.store(nullptr, std::memory_order_release);

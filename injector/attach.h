@@ -11,12 +11,12 @@ namespace rfinject {
 
 struct PythonApi;
 
-// Called after `import torch`, with the GIL held. It never throws and never leaves an exception set; what fails lowers
-// the tier. It may be called again after DetachPython, when the recorder has begun again.
+// Called after `import torch`, with the GIL held. It never throws and never leaves an exception set; what fails
+// lowers the tier. It may be called again after DetachPython, when the recorder has begun again.
 void AttachPython(const PythonApi& python);
 
-// Gives back what AttachPython has hooked, and closes the trace. Called with the GIL held; it gives that back while it
-// waits for the trace. What runs meanwhile goes on and ends as it would have.
+// Gives back what AttachPython has hooked, and closes the trace. Called with the GIL held; it gives that back while
+// it waits for the trace. What runs meanwhile goes on and ends as it would have.
 void DetachPython(const PythonApi& python);
 
 // Called in a process without Python that has libtorch loaded and initialised.

@@ -1,16 +1,16 @@
 // File: attachment.h
 //
-// Attaching to a process that runs already, for a time. `rfinject attach` has the interpreter open the library and call
-// rfinject_attach (entry.cc), on its main thread between two instructions of the program's. What is hooked then is the
-// same as in a process that was started with rfinject (attach.h). Later it is given back; the library stays where it
-// is, since a thread may be in it, and can be attached again.
+// Attaching to a process that runs already, for a time. `rfinject attach` has the interpreter open the library and
+// call rfinject_attach (entry.cc), on its main thread between two instructions of the program's. What is hooked then
+// is the same as in a process that was started with rfinject (attach.h). Later it is given back; the library stays
+// where it is, since a thread may be in it, and can be attached again.
 #ifndef RFINJECT_INJECTOR_ATTACHMENT_H_
 #define RFINJECT_INJECTOR_ATTACHMENT_H_
 
 namespace rfinject {
 
-// Attaches with these settings: "RFINJECT_NAME=value", each with a zero behind it, and another zero at the end. Returns
-// null, or why not: a clause about the process, which is then as it was. The GIL is held.
+// Attaches with these settings: "RFINJECT_NAME=value", each with a zero behind it, and another zero at the end.
+// Returns null, or why not: a clause about the process, which is then as it was. The GIL is held.
 const char* AttachRunning(const char* settings);
 
 // Detaches. Returns null, or why not. The GIL is held.

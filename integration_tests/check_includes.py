@@ -52,6 +52,7 @@ RULES = {
     # The folders of the command, each over those before it. Text is how numbers, names and tables are written.
     "cli/text": ["proto/wire"],
     "cli/model": ["proto/wire", "gpus"],
+    "cli/attach": [],
     "cli/report": ["cli/model", "cli/profile", "cli/text", "gpus", "proto/wire"],
     # Sentences name the tensor paths of a chip.
     "cli/words": ["cli/report", "cli/text", "gpus/chips.h", "proto/wire"],

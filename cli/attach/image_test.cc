@@ -29,7 +29,8 @@ TEST(FindFunction, FindsWhatTheLoaderFinds) {
   ASSERT_NE(library, nullptr);
   // None of these is chosen by the processor when it is first called.
   for (const char* name : {"mmap", "getpid", "qsort", "pthread_create"}) {
-    EXPECT_EQ(FindFunction(ReadSelf, library->begin, name), reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, name))) << name;
+    EXPECT_EQ(FindFunction(ReadSelf, library->begin, name), reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, name)))
+        << name;
   }
 }
 

@@ -22,8 +22,8 @@
 namespace rfinject::cli {
 namespace {
 
-// What the text writes at the beginning of its memory: a word, and 8 bytes behind it a text with a zero at its end. The
-// Python text lies one page behind.
+// What the text writes at the beginning of its memory: a word, and 8 bytes behind it a text with a zero at its end.
+// The Python text lies one page behind.
 enum State : int32_t { kWaits = 0, kSucceeded = 1, kFailed = 2, kRuns = 3 };
 constexpr uint64_t kMessage = 8, kMostOfMessage = 1000, kPage = 4096;
 
@@ -86,7 +86,8 @@ absl::Status CheckState(pid_t pid, const ProcessStatus& status) {
     default:
       break;
   }
-  if (status.tracer != 0) return Refuse(pid, "is traced by process ", status.tracer, " (a debugger, strace), and can be by one only");
+  if (status.tracer != 0)
+    return Refuse(pid, "is traced by process ", status.tracer, " (a debugger, strace), and can be by one only");
   if (status.shadow_stack) return Refuse(pid, "has a shadow stack, on which nothing can be called from outside");
   if ((status.ignored_signals >> (SIGTRAP - 1) & 1) != 0) return Refuse(pid, "ignores SIGTRAP, by which calls end");
   return absl::OkStatus();
@@ -120,7 +121,8 @@ uint64_t FindInPython(const ReadMemory& read, const std::vector<Mapping>& mappin
 
 // A variable of the process's environment; empty where it has none.
 std::string VariableOf(pid_t pid, const std::string& name) {
-  const std::string environment = absl::StrCat(std::string(1, '\0'), ReadProcFile(absl::StrCat("/proc/", pid, "/environ")));
+  const std::string environment =
+      absl::StrCat(std::string(1, '\0'), ReadProcFile(absl::StrCat("/proc/", pid, "/environ")));
   const std::string wanted = absl::StrCat(std::string(1, '\0'), name, "=");
   const size_t begin = environment.find(wanted);
   if (begin == environment.npos) return {};
@@ -146,24 +148,38 @@ class SignalsHeld {
 }  // namespace
 
 std::string TextOfCall(const std::string& path, std::string_view name, const std::string* argument, uint64_t status) {
-  // Everything is local to a function in a namespace of its own. ctypes is there: torch imports it. PyDLL keeps the GIL.
-  // Ctrl-C that arrives meanwhile is raised again. While the interpreter ends nothing is done any more.
+  // Everything is local to a function in a namespace of its own. ctypes is there: torch imports it. PyDLL keeps the
+  // GIL. Ctrl-C that arrives meanwhile is raised again. While the interpreter ends nothing is done any more.
   const std::string body = absl::StrCat(
       "def call():\n"
       " import sys\n"
       " if sys.is_finalizing(): return\n"
       " import ctypes\n"
       " def tell(state, text=b''):\n"
-      "  ctypes.memmove(", status + kMessage, ", text[:", kMostOfMessage, "] + b'\\0', min(len(text), ", kMostOfMessage, ") + 1)\n"
-      "  ctypes.c_int32.from_address(", status, ").value = state\n"
-      " tell(", static_cast<int>(kRuns), ")\n"
+      "  ctypes.memmove(",
+      status + kMessage, ", text[:", kMostOfMessage, "] + b'\\0', min(len(text), ", kMostOfMessage,
+      ") + 1)\n"
+      "  ctypes.c_int32.from_address(",
+      status,
+      ").value = state\n"
+      " tell(",
+      static_cast<int>(kRuns),
+      ")\n"
       " try:\n"
-      "  function = getattr(ctypes.PyDLL(bytes.fromhex('", absl::BytesToHexString(path), "').decode()), '", std::string(name), "')\n"
+      "  function = getattr(ctypes.PyDLL(bytes.fromhex('",
+      absl::BytesToHexString(path), "').decode()), '", std::string(name),
+      "')\n"
       "  function.restype = ctypes.c_char_p\n"
-      "  why = function(", argument != nullptr ? absl::StrCat("bytes.fromhex('", absl::BytesToHexString(*argument), "')") : "", ")\n"
-      "  tell(", static_cast<int>(kFailed), " if why else ", static_cast<int>(kSucceeded), ", why)\n"
+      "  why = function(",
+      argument != nullptr ? absl::StrCat("bytes.fromhex('", absl::BytesToHexString(*argument), "')") : "",
+      ")\n"
+      "  tell(",
+      static_cast<int>(kFailed), " if why else ", static_cast<int>(kSucceeded),
+      ", why)\n"
       " except BaseException as error:\n"
-      "  tell(", static_cast<int>(kFailed), ", (type(error).__name__ + ': ' + str(error)).encode('utf-8', 'replace'))\n"
+      "  tell(",
+      static_cast<int>(kFailed),
+      ", (type(error).__name__ + ': ' + str(error)).encode('utf-8', 'replace'))\n"
       "  if isinstance(error, KeyboardInterrupt):\n"
       "   import _thread\n"
       "   _thread.interrupt_main()\n"
@@ -207,10 +223,13 @@ absl::StatusOr<PythonProcess> PythonProcess::Open(pid_t pid) {
   if (const Mapping* ours = FindFile(mappings, {kLibraryFile})) process.library_ = ours->path;
   for (const char* variable : {"LD_PRELOAD", "CUDA_INJECTION64_PATH"}) {
     if (VariableOf(pid, variable).find(kLibraryFile) == std::string::npos || process.library_.empty()) continue;
-    return Refuse(pid, "was started with rfinject; 'rfinject control ", pid, " start|stop' starts and stops the measuring");
+    return Refuse(pid, "was started with rfinject; 'rfinject control ", pid,
+                  " start|stop' starts and stops the measuring");
   }
   const ProcessMemory memory(process.memory_);
-  const ReadMemory read = [&memory](uint64_t address, void* to, uint64_t size) { return memory.Read(address, to, size); };
+  const ReadMemory read = [&memory](uint64_t address, void* to, uint64_t size) {
+    return memory.Read(address, to, size);
+  };
   process.add_pending_call_ = FindInPython(read, mappings, "Py_AddPendingCall");
   process.run_string_ = FindInPython(read, mappings, "PyRun_SimpleString");
   if (process.add_pending_call_ == 0 || process.run_string_ == 0) {
@@ -251,12 +270,14 @@ class Request {
       if (at_ == 0) {
         const uint64_t size = kPage + text(0).size() + kPage;
         absl::StatusOr<uint64_t> mapped =
-            thread.Call(map_memory, {0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~uint64_t{0}, 0}, trap_, deadline);
+            thread.Call(map_memory, {0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~uint64_t{0}, 0},
+                        trap_, deadline);
         if (!mapped.ok()) return mapped;
         if (*mapped == 0 || *mapped % kPage != 0) return absl::ResourceExhaustedError("it has no memory");
         at_ = *mapped;
         const std::string source = text(at_);
-        if (!memory_.Write(at_ + kPage, source.c_str(), source.size() + 1)) return absl::UnavailableError("it has ended");
+        if (!memory_.Write(at_ + kPage, source.c_str(), source.size() + 1))
+          return absl::UnavailableError("it has ended");
       }
       absl::StatusOr<uint64_t> added = thread.Call(add, {run, at_ + kPage}, trap_, deadline);
       if (!added.ok()) return added.status();
@@ -335,9 +356,9 @@ absl::Status PythonProcess::CallLibrary(const std::string& path, std::string_vie
                                         absl::Duration patience) const {
   const ProcessMemory memory(memory_);
   const Outcome outcome = InChild([&] {
-    return Request(pid_, memory, mappings_, trap_).Make(map_memory_, add_pending_call_, run_string_, [&](uint64_t at) {
-      return TextOfCall(path, name, argument, at);
-    });
+    return Request(pid_, memory, mappings_, trap_)
+        .Make(map_memory_, add_pending_call_, run_string_,
+              [&](uint64_t at) { return TextOfCall(path, name, argument, at); });
   });
   if (outcome.memory == 0) return Refuse(pid_, "was left as it was: ", outcome.why.data());
   return WaitForAnswer(pid_, memory, outcome.memory, patience);

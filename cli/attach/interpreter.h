@@ -3,9 +3,10 @@
 // Has the Python interpreter of another process run a piece of Python, at a moment that it chooses itself.
 //
 // A thread of the process is stopped for less than a millisecond, and calls two functions: mmap, for a place to keep
-// the text, and the interpreter's Py_AddPendingCall, which takes one lock of its own for a moment and is safe wherever
-// the thread was stopped. The interpreter then runs the text on its main thread between two instructions of the
-// program's, where signal handlers of Python run, too: no lock of malloc or of the loader is held there, and the GIL is.
+// the text, and the interpreter's Py_AddPendingCall, which takes one lock of its own for a moment and is safe
+// wherever the thread was stopped. The interpreter then runs the text on its main thread between two instructions of
+// the program's, where signal handlers of Python run, too: no lock of malloc or of the loader is held there, and the
+// GIL is.
 #ifndef RFINJECT_CLI_ATTACH_INTERPRETER_H_
 #define RFINJECT_CLI_ATTACH_INTERPRETER_H_
 
@@ -38,8 +39,8 @@ class PythonProcess {
   const std::string& library() const { return library_; }
 
   // Has the main thread call the function `name` of the library at `path`, with one argument where `argument` is not
-  // null: const char* name(const char*). An empty text that it returns is success, another one is the failure's. Where
-  // the main thread does not come to that within `patience`, nothing happens at all, and the failure says so.
+  // null: const char* name(const char*). An empty text that it returns is success, another one is the failure's.
+  // Where the main thread does not come to that within `patience`, nothing happens at all, and the failure says so.
   absl::Status CallLibrary(const std::string& path, std::string_view name, const std::string* argument,
                            absl::Duration patience) const;
 

@@ -29,13 +29,13 @@ std::string_view TakeUpTo(char end, std::string_view* text) {
   return taken;
 }
 
-// Whether the kernel begins this call again by itself when the thread was stopped in it (signal(7): those that are not
-// here may fail with EINTR), so that the program does not notice.
+// Whether the kernel begins this call again by itself when the thread was stopped in it (signal(7): those that are
+// not here may fail with EINTR), so that the program does not notice.
 bool IsBegunAgain(int64_t call) {
-  constexpr int64_t kCalls[] = {SYS_futex,  SYS_nanosleep, SYS_clock_nanosleep, SYS_ppoll,
-                                SYS_wait4,  SYS_waitid,    SYS_pselect6,
+  constexpr int64_t kCalls[] = {SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_ppoll,
+                                SYS_wait4, SYS_waitid,    SYS_pselect6,
 #ifdef SYS_poll
-                                SYS_poll,   SYS_select,
+                                SYS_poll,  SYS_select,
 #endif
                                 SYS_flock};
   return call == -1 || std::find(std::begin(kCalls), std::end(kCalls), call) != std::end(kCalls);

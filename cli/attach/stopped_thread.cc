@@ -39,7 +39,7 @@ namespace {
 constexpr uint64_t kRedZone = 128;
 // What a call must find below the stack pointer.
 constexpr uint64_t kStackNeeded = 64 << 10;
-constexpr uint64_t kCode64 = 0x33;                 // cs of 64-bit code
+constexpr uint64_t kCode64 = 0x33;  // cs of 64-bit code
 constexpr uint64_t kTrapFlag = 1 << 8, kDirectionFlag = 1 << 10;
 
 // Signals that the processor raises itself: blocked, they would end the program, and one that is ours.
@@ -86,7 +86,8 @@ absl::Status StoppedThread::Stop(pid_t thread, absl::Time deadline) {
                           : absl::UnavailableError("the thread has ended");
   }
   thread_ = thread;
-  if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) return absl::UnavailableError("the thread has ended");
+  if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0)
+    return absl::UnavailableError("the thread has ended");
   for (;;) {
     int signal = 0;
     switch (WaitForStop(deadline, &signal)) {
@@ -132,8 +133,8 @@ bool StoppedThread::Restore() {
   return ::ptrace(PTRACE_SETREGSET, thread_, Data(NT_PRSTATUS), &general) == 0 && floating && mask;
 }
 
-// A sequence that the kernel begins again when the thread was interrupted in it (rseq(2)): if other code ran meanwhile,
-// it would not.
+// A sequence that the kernel begins again when the thread was interrupted in it (rseq(2)): if other code ran
+// meanwhile, it would not.
 bool StoppedThread::InRestartableSequence() const {
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
   constexpr auto PTRACE_GET_RSEQ_CONFIGURATION = static_cast<__ptrace_request>(0x420f);
@@ -149,7 +150,8 @@ bool StoppedThread::InRestartableSequence() const {
   constexpr uint64_t kSequence = 8;  // of rseq_cs in the area
   uint64_t at = 0;
   if (::ptrace(PTRACE_GET_RSEQ_CONFIGURATION, thread_, Data(sizeof configuration), &configuration) <= 0) return false;
-  if (configuration.area == 0 || !memory_.Read(configuration.area + kSequence, &at, sizeof at) || at == 0) return false;
+  if (configuration.area == 0 || !memory_.Read(configuration.area + kSequence, &at, sizeof at) || at == 0)
+    return false;
   return !memory_.Read(at, &sequence, sizeof sequence) || saved_->general.rip - sequence.begin < sequence.size;
 }
 
@@ -203,7 +205,8 @@ absl::StatusOr<uint64_t> StoppedThread::Call(uint64_t function, std::initializer
     if (stopped == Stopped::kNotYet) {
       ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr);
       asked = true;
-      // However long that takes (the process may be frozen): let go now, it would run into `return_to` alone, and end.
+      // However long that takes (the process may be frozen): let go now, it would run into `return_to` alone, and
+      // end.
       deadline = absl::InfiniteFuture();
       continue;
     }

@@ -3,9 +3,9 @@
 // Stops one thread of another process, has it call functions, and lets it go on as if nothing had been.
 //
 // The thread may be stopped at any instruction, inside malloc or the loader or with any lock held. So only functions
-// may be called that are safe in a signal handler. All registers, those of floating point and vectors too, and the mask
-// of signals are put back. A system call that the stop has interrupted is begun again by the kernel where the program
-// would not notice it (ThreadsToStop prefers such threads).
+// may be called that are safe in a signal handler. All registers, those of floating point and vectors too, and the
+// mask of signals are put back. A system call that the stop has interrupted is begun again by the kernel where the
+// program would not notice it (ThreadsToStop prefers such threads).
 //
 //   StoppedThread thread(pid, memory);
 //   if (absl::Status status = thread.Stop(tid, deadline); !status.ok()) ...
@@ -47,14 +47,14 @@ class StoppedThread {
   StoppedThread(const StoppedThread&) = delete;
   StoppedThread& operator=(const StoppedThread&) = delete;
 
-  // Stops a thread. Fails with Unavailable where it has ended, or stands where nothing may be called: another thread, or
-  // another moment, may do. Fails with DeadlineExceeded where it does not stop by `deadline`: this process must then end,
-  // since the thread may stop later. Fails with PermissionDenied where the kernel forbids it.
+  // Stops a thread. Fails with Unavailable where it has ended, or stands where nothing may be called: another thread,
+  // or another moment, may do. Fails with DeadlineExceeded where it does not stop by `deadline`: this process must
+  // then end, since the thread may stop later. Fails with PermissionDenied where the kernel forbids it.
   absl::Status Stop(pid_t thread, absl::Time deadline);
 
   // Has the thread call a function with at most six arguments; what it returns. `return_to` is the address of an
-  // instruction that stops the thread (int3 on x86-64). Where this fails the thread is as it was before the call. A call
-  // that has not returned by `deadline` is given up.
+  // instruction that stops the thread (int3 on x86-64). Where this fails the thread is as it was before the call. A
+  // call that has not returned by `deadline` is given up.
   absl::StatusOr<uint64_t> Call(uint64_t function, std::initializer_list<uint64_t> arguments, uint64_t return_to,
                                 absl::Time deadline);
 
@@ -72,9 +72,9 @@ class StoppedThread {
   const ProcessMemory& memory_;
   const std::vector<Mapping>& mappings_;
   std::unique_ptr<Registers> saved_;
-  pid_t thread_ = 0;     // 0: none is held
+  pid_t thread_ = 0;  // 0: none is held
   bool stopped_ = false;
-  int pending_ = 0;      // a signal that arrived meanwhile, which the thread gets when it goes on
+  int pending_ = 0;  // a signal that arrived meanwhile, which the thread gets when it goes on
 };
 
 }  // namespace rfinject::cli

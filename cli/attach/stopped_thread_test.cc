@@ -33,8 +33,8 @@ extern "C" uint64_t ClobberAndAdd(uint64_t a, uint64_t b, uint64_t c) {
       "xorps %%xmm9, %%xmm9\n xorps %%xmm10, %%xmm10\n xorps %%xmm15, %%xmm15\n fldz\n fstp %%st(0)\n"
       : "=r"(stack)
       :
-      : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm15", "memory", "r8", "r9",
-        "r10", "r11", "st");
+      : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm15", "memory",
+        "r8", "r9", "r10", "r11", "st");
   volatile char deep[16 << 10];
   for (size_t i = 0; i < sizeof deep; i += 512) deep[i] = static_cast<char>(i);
   return a + b * 10 + c * 100 + (stack % 8 == 0 ? 0 : 1000);

@@ -42,8 +42,8 @@ constexpr std::string_view kAttachUsage =
     "code that torch.compile makes, other processors than x86-64 (docs/use/JOBS.md).";
 
 // Those of `run` that mean the same here.
-constexpr std::array<std::string_view, 8> kShared = {"output",   "skip",     "start-stopped", "overhead",
-                                                     "max-size", "ranks",    "quiet",         "verbose"};
+constexpr std::array<std::string_view, 8> kShared = {"output",   "skip",  "start-stopped", "overhead",
+                                                     "max-size", "ranks", "quiet",         "verbose"};
 
 // The library writes nothing on the program's standard error: its log is not ours.
 constexpr std::string_view kSilent = "-1";
@@ -74,9 +74,10 @@ class AsUser {
   bool changed_ = false;
 };
 
-// Sets RFINJECT_OUTPUT where the user named no output: a new folder, as `run` makes it. Returns the folder that traces
-// go to.
-absl::StatusOr<std::string> ChooseOutput(const ParsedOptions& parsed, const PythonProcess& first, Settings* settings) {
+// Sets RFINJECT_OUTPUT where the user named no output: a new folder, as `run` makes it. Returns the folder that
+// traces go to.
+absl::StatusOr<std::string> ChooseOutput(const ParsedOptions& parsed, const PythonProcess& first,
+                                         Settings* settings) {
   const AsUser as_user(first.user());
   for (const auto& [name, value] : *settings) {
     if (name != "RFINJECT_OUTPUT") continue;
@@ -110,9 +111,12 @@ absl::StatusOr<Settings> ChooseSettings(const ParsedOptions& parsed) {
     absl::Duration time;
     uint64_t seconds = 0;
     const std::string text = parsed.Value("for");
-    if (ParseNumber(text, &seconds) && seconds <= INT_MAX) time = absl::Seconds(seconds);
-    else if (!absl::ParseDuration(text, &time)) time = absl::ZeroDuration();
-    if (time < absl::Seconds(1)) return absl::InvalidArgumentError("--for wants a time like 60s or 5m, not '" + text + "'");
+    if (ParseNumber(text, &seconds) && seconds <= INT_MAX)
+      time = absl::Seconds(seconds);
+    else if (!absl::ParseDuration(text, &time))
+      time = absl::ZeroDuration();
+    if (time < absl::Seconds(1))
+      return absl::InvalidArgumentError("--for wants a time like 60s or 5m, not '" + text + "'");
     settings.emplace_back("RFINJECT_SECONDS", absl::StrCat(absl::ToInt64Seconds(time)));
   }
   if (const std::string job = NewJobId(); !job.empty()) settings.emplace_back("RFINJECT_JOB", job);
@@ -154,12 +158,13 @@ void WaitForTraces(const std::vector<pid_t>& pids, const std::string& output) {
 }  // namespace
 
 VerbHelp AttachHelp() {
-  VerbHelp help = {kAttachUsage,
-                   {{"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one", kGpus},
-                    {"steps", 0, "N", "measure N whole steps of optimizers, then detach"},
-                    {"for", 0, "TIME", "detach when the first step ends after so long: 60s, 5m, or a number of seconds"},
-                    {"report", 0, "", "wait for the end of --steps or --for, then print the summary"},
-                    kWaitOption}};
+  VerbHelp help = {
+      kAttachUsage,
+      {{"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one", kGpus},
+       {"steps", 0, "N", "measure N whole steps of optimizers, then detach"},
+       {"for", 0, "TIME", "detach when the first step ends after so long: 60s, 5m, or a number of seconds"},
+       {"report", 0, "", "wait for the end of --steps or --for, then print the summary"},
+       kWaitOption}};
   for (const Option& option : LaunchOptions()) {
     if (std::find(kShared.begin(), kShared.end(), option.name) != kShared.end()) help.options.push_back(option);
   }
@@ -187,8 +192,10 @@ int AttachMain(const ParsedOptions& parsed) {
     absl::StatusOr<PythonProcess> process = PythonProcess::Open(pid);
     if (!Succeeded(process.status())) return 1;
     if (process->library().empty() && !SeesLibrary(*process, library)) {
-      Complain(absl::StrCat("process ", pid, " does not see ", library, ", being in a container: run rfinject there "
-                            "(docker exec, or nsenter --target ", pid, " --mount --pid)"));
+      Complain(absl::StrCat("process ", pid, " does not see ", library,
+                            ", being in a container: run rfinject there "
+                            "(docker exec, or nsenter --target ",
+                            pid, " --mount --pid)"));
       return 1;
     }
     processes.push_back(*std::move(process));
@@ -203,8 +210,9 @@ int AttachMain(const ParsedOptions& parsed) {
     const std::string& path = process.library().empty() ? library : process.library();
     if (!Succeeded(process.CallLibrary(path, "rfinject_attach", &entries, patience))) return 1;
     if (!parsed.Has("quiet")) {
-      Complain(absl::StrCat("attached to process ", process.pid(), "; the trace goes to ", *output,
-                            parsed.Has("report") ? "" : absl::StrCat("; 'rfinject detach ", process.pid(), "' ends it")));
+      Complain(
+          absl::StrCat("attached to process ", process.pid(), "; the trace goes to ", *output,
+                       parsed.Has("report") ? "" : absl::StrCat("; 'rfinject detach ", process.pid(), "' ends it")));
     }
   }
   if (!parsed.Has("report")) return 0;

@@ -57,6 +57,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   void OnProfilerComes() noexcept override RFINJECT_EXCLUDES(boundary_);
   void OnStepEnd(uint64_t step) noexcept override RFINJECT_EXCLUDES(boundary_);
   void Stop() noexcept override RFINJECT_EXCLUDES(boundary_);
+  void GiveBack() noexcept override RFINJECT_EXCLUDES(boundary_);
 
  private:
   // --- From the launch tap.
@@ -279,6 +280,16 @@ void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
 // Called by any thread when the process ends, or when measuring was switched off. A session is left open: at this
 // point of a process's life the driver may be gone.
 void HardwareSource::Stop() noexcept { TurnOff(); }
+
+// Called while the program runs, so the driver is there.
+void HardwareSource::GiveBack() noexcept {
+  constexpr int64_t kWaitNs = 1'000'000'000;  // a thread that ends a step holds it for milliseconds
+  if (!boundary_.LockFor(kWaitNs)) return;
+  const HeldLock held(boundary_);
+  if (!watching_) return;
+  counting_.EndSessions();
+  tap_.Unsubscribe();
+}
 
 void HardwareSource::OnForkedChild() noexcept {
   state_.store(State::kOff, std::memory_order_release);

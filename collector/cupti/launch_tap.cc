@@ -387,4 +387,10 @@ void LaunchTap::Close() noexcept {
   WatchWaits(kLaunchWaits, false);
 }
 
+void LaunchTap::Unsubscribe() noexcept {
+  if (subscription_.handle == nullptr) return;
+  (void)api_.cuptiUnsubscribe(subscription_.handle);
+  subscription_ = {};
+}
+
 }  // namespace rfinject::cupti

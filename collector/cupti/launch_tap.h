@@ -64,6 +64,8 @@ class LaunchTap {
   // Makes the callback do nothing any more. The subscription stays: giving it up would let another tool finalise
   // CUPTI under the program. Any thread may call this.
   void Close() noexcept;
+  // Ends the subscription of a tap that is closed, in a process that goes on without us.
+  void Unsubscribe() noexcept;
 
   const Subscription& subscription() const noexcept { return subscription_; }
 

@@ -31,8 +31,8 @@ enum class NodeMeans : uint8_t {
   kScope,    // BeginNode and EndNode are called by a BACKWARD callback
 };
 
-// Must be called once for each binding, before the site function is published and before any callback runs. `names` says that the
-// names of node classes may be read from virtual tables.
+// Must be called once for each binding, before the site function is published and before any callback runs. `names`
+// says that the names of node classes may be read from virtual tables.
 void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means, bool names,
                   Recorder& recorder) noexcept;
 

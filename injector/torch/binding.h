@@ -24,13 +24,13 @@ struct TorchCapabilities {
   std::string missing;           // one line: what is missing and why; empty when nothing is
 };
 
-// Must be called once, and again only after UnbindTorch, when libtorch is loaded and initialised: in a Python program with the GIL held and
-// with the function that calibrates by Python, in a C++ program on libtorch with null. Runs the calibration, installs
-// the callbacks that the capabilities allow, and sets g_site_function. `source` may be null. `user_scopes_told` says
-// that type slots of Python already call BeginUserScope and EndUserScope, so that no callback is needed for them.
-// Nothing that it runs may be visible to the program: default generators, grad mode, autocast, warnings and the
-// autograd sequence are left as they were, as far as torch allows. It is not noexcept: a daemon thread whose
-// interpreter ends is unwound out of the Python code that this runs, and memory may run out.
+// Must be called once, and again only after UnbindTorch, when libtorch is loaded and initialised: in a Python program
+// with the GIL held and with the function that calibrates by Python, in a C++ program on libtorch with null. Runs the
+// calibration, installs the callbacks that the capabilities allow, and sets g_site_function. `source` may be null.
+// `user_scopes_told` says that type slots of Python already call BeginUserScope and EndUserScope, so that no callback
+// is needed for them. Nothing that it runs may be visible to the program: default generators, grad mode, autocast,
+// warnings and the autograd sequence are left as they were, as far as torch allows. It is not noexcept: a daemon
+// thread whose interpreter ends is unwound out of the Python code that this runs, and memory may run out.
 TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Source* source, bool user_scopes_told);
 
 // Takes all callbacks from torch and lets nothing ask for the site any more. What runs goes on and ends as it would
