@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "collector/recorder.h"
@@ -13,6 +14,8 @@
 #include "injector/attach.h"
 #include "injector/python/door.h"
 #include "injector/python/python_api.h"
+#include "injector/python/ref.h"
+#include "injector/python/torch_state.h"
 #include "injector/training.h"
 
 namespace rfinject {
@@ -33,6 +36,31 @@ bool Use(const char* settings) noexcept try {
   return false;
 }
 
+// Whether the main thread is in the middle of something that torch's operators and nodes, which we run to find our
+// way around, would take part in: a backward pass, whose hooks are Python, or a mode that is told of each operator (a
+// trace of torch.compile, fake tensors).
+constexpr char kLook[] = R"python(
+import sys
+def busy():
+    frame = sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in ('backward', 'grad') and code.co_filename.endswith('torch/autograd/__init__.py'):
+            return True
+        frame = frame.f_back
+    core = sys.modules['torch._C']
+    modes = getattr(core, '_len_torch_dispatch_stack', None)
+    if modes is not None:
+        return modes() != 0
+    return getattr(core, '_get_torch_dispatch_mode', lambda: None)() is not None
+found = busy()
+)python";
+
+bool IsBusy(const PythonApi& python) {
+  std::string error;
+  return RunPython(python, kLook, &error).Item("found").IsTrue();
+}
+
 int DetachSoon(void*) {
   g_end_pending.store(false);
   DetachRunning();
@@ -48,13 +76,17 @@ const char* AttachRunning(const char* settings) {
     if (const char* why = TakeRunningPython(); why != nullptr) return why;
     g_attachment.store(Attachment::kBefore);
   }
+  const PythonApi& python = *GetPython();
+  if (IsBusy(python)) return "busy: it is in a backward pass or a trace";
   if (!Use(settings)) return "it has no memory for the settings";
   if (phase == Attachment::kBefore && !Recorder::Get().BeginAgain()) return "its former trace is still being written";
   constexpr int64_t kSecond = 1'000'000'000, kMost = INT64_MAX / kSecond / 2;
   const auto seconds = static_cast<int64_t>(std::min<uint64_t>(GetSettings().seconds, kMost));
   g_deadline_ns.store(seconds != 0 ? MonotonicNs() + seconds * kSecond : 0);
   g_attachment.store(Attachment::kNow);
-  AttachPython(*GetPython());
+  InitTorchState(python);
+  const QuietTorch quiet;  // no mode of the program's is to hear of the operators that we try
+  AttachPython(python);
   return nullptr;
 }
 

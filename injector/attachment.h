@@ -10,7 +10,8 @@
 namespace rfinject {
 
 // Attaches with these settings: "RFINJECT_NAME=value", each with a zero behind it, and another zero at the end.
-// Returns null, or why not: a clause about the process, which is then as it was. The GIL is held.
+// Returns null, or why not: a clause about the process, which is then as it was; it begins with "busy: " where
+// another moment may do. The GIL is held.
 const char* AttachRunning(const char* settings);
 
 // Detaches. Returns null, or why not. The GIL is held.

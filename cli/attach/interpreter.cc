@@ -354,6 +354,18 @@ absl::Status WaitForAnswer(pid_t pid, const ProcessMemory& memory, uint64_t at, 
 
 absl::Status PythonProcess::CallLibrary(const std::string& path, std::string_view name, const std::string* argument,
                                         absl::Duration patience) const {
+  // The library says so where the main thread was met in the middle of something.
+  constexpr absl::Duration kPause = absl::Milliseconds(50);
+  const absl::Time deadline = absl::Now() + patience;
+  for (;; absl::SleepFor(kPause)) {
+    absl::Status status = CallOnce(path, name, argument, patience);
+    const bool busy = std::string(status.message()).find(": busy: ") != std::string::npos;
+    if (!busy || absl::Now() + kPause >= deadline) return status;
+  }
+}
+
+absl::Status PythonProcess::CallOnce(const std::string& path, std::string_view name, const std::string* argument,
+                                     absl::Duration patience) const {
   const ProcessMemory memory(memory_);
   const Outcome outcome = InChild([&] {
     return Request(pid_, memory, mappings_, trap_)

@@ -46,6 +46,8 @@ class PythonProcess {
 
  private:
   PythonProcess() = default;
+  absl::Status CallOnce(const std::string& path, std::string_view name, const std::string* argument,
+                        absl::Duration patience) const;
 
   pid_t pid_ = 0;
   int memory_ = -1;  // /proc/PID/mem

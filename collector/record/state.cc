@@ -77,7 +77,9 @@ void RecorderState::ResetInForkedChild() noexcept {
   lock.ResetInForkedChild();
   if (!whole) definitions = nullptr;  // another thread of the parent was changing them
   window.ResetInForkedChild();
-  if (definitions == nullptr || Is(Mode::kDisabled)) {
+  // Children of a process that was attached to are not measured: _exit, by which many end, is not ours there, and
+  // would leave their traces without an end.
+  if (definitions == nullptr || Is(Mode::kDisabled) || settings.attached) {
     Mute(Mode::kDisabled);
     return;
   }

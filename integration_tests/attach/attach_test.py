@@ -7,10 +7,14 @@ More, by hand: RFINJECT_ATTACH_CYCLES=50 and RFINJECT_ATTACH_SEED=2.
 import json
 import os
 import random
+import sys
 import time
 import unittest
 
 from processes import GPU, HERE, PYTHON, TIMEOUT_S, TestCase
+
+sys.path.insert(0, str(HERE.parent))
+import rfx_trace  # noqa: E402
 
 CYCLES = int(os.environ.get("RFINJECT_ATTACH_CYCLES", 3))
 SEED = int(os.environ.get("RFINJECT_ATTACH_SEED", 1))
@@ -23,8 +27,8 @@ def threads(process):
 
 class Attach(TestCase):
 
-    def program(self, way, steps, **options):
-        process = self.start(PYTHON, "-B", PROGRAMS, way, steps, **options)
+    def program(self, way, **options):
+        process = self.start(PYTHON, "-B", PROGRAMS, way, **options)
         self.assertEqual(process.stdout.readline(), "ready\n")
         return process
 
@@ -34,9 +38,11 @@ class Attach(TestCase):
     def detach(self, process):
         return self.cli("detach", process.pid)
 
-    def alone(self, way, steps):
-        """What the program prints without rfinject."""
-        return self.end(self.start(PYTHON, "-B", PROGRAMS, way, steps, "fast")).removeprefix("ready\n")
+    def end_as_alone(self, process, way):
+        """The process is to have printed what it prints without rfinject."""
+        printed = self.end(process)
+        steps = printed.split()[0]
+        self.assertEqual("ready\n" + printed, self.end(self.start(PYTHON, "-B", PROGRAMS, way, steps)))
 
     def rows(self, *trace):
         """What the run has: FLOP, bytes and launches by layer and phase, and the number of steps."""
@@ -45,48 +51,58 @@ class Attach(TestCase):
                 for row in report["layer_phases"]}
         return rows, report["steps"]
 
-    def check(self, way, steps):
+    def wait_for_steps(self, trace):
+        while not (self.folder / trace).exists() or not rfx_trace.read_trace(self.folder / trace, strict=False).steps:
+            time.sleep(0.05)
+
+    def check(self, way):
         """Cycles of attaching and detaching while the program runs."""
         chance = random.Random(f"{SEED} {way}")
-        process = self.program(way, steps)
-        done = 0
-        while done < CYCLES and process.poll() is None:
+        process = self.program(way)
+        for cycle in range(CYCLES):
             time.sleep(chance.random() * 0.1)
-            self.attach(process, "-o", f"{done}.rfx")
+            self.attach(process, "-o", f"{cycle}.rfx")
             time.sleep(chance.random() * 0.1)
             self.detach(process)
-            done += 1
-        self.assertEqual(done, CYCLES, "the program ended too early")
-        self.assertEqual(self.end(process), self.alone(way, steps))
+        self.end_as_alone(process, way)
+        self.assertEqual(sorted(trace.name for trace in self.folder.glob("*.rfx")), [f"{one}.rfx" for one in range(CYCLES)])
+        for trace in rfx_trace.read_traces(self.folder):
+            self.assertEqual((trace.tier, trace.drops), ("A", {}))
 
     def test_plain(self):
-        self.check("plain", 600)
+        self.check("plain")
 
     def test_loader(self):
-        self.check("loader", 300)
+        self.check("loader")
 
     def test_c_code(self):
-        self.check("c_code", 100)
+        self.check("c_code")
 
     def test_threads(self):
-        self.check("threads", 300)
+        self.check("threads")
 
     def test_forking(self):
-        self.check("forking", 100)
+        self.check("forking")
 
     def test_signals(self):
-        self.check("signals", 500)
+        self.check("signals")
 
     def test_waiting(self):
-        self.check("waiting", 500)
+        self.check("waiting")
+
+    def test_hooks(self):
+        self.check("hooks")
+
+    def test_modes(self):
+        self.check("modes")
 
     def test_same_report_as_from_the_start(self):
         """Twice, of twenty steps each, after which it is detached by itself."""
         self.cli("run", "--estimate", GPU, "--estimate-on", "cpu", "--skip", 1, "--steps", 20, "-o", "started.rfx", PYTHON,
-                 "-B", PROGRAMS, "plain", 40, "fast")
+                 "-B", PROGRAMS, "plain", 40)
         started = self.rows("started.rfx")
         self.assertEqual(started[1], 20)
-        process = self.program("plain", 4000)
+        process = self.program("plain")
         before = threads(process)
         for trace in ("one.rfx", "two.rfx"):
             said = self.attach(process, "--steps", 20, "--report", "-o", trace)
@@ -96,12 +112,12 @@ class Attach(TestCase):
         self.assertIn("is not attached to it", self.cli("detach", process.pid, expect=1).stderr)
 
     def test_for_a_time(self):
-        process = self.program("plain", 4000)
+        process = self.program("plain")
         self.attach(process, "--for", "1s", "--report", "-o", "one.rfx")
         self.assertIn("is not attached to it", self.cli("detach", process.pid, expect=1).stderr)
 
     def test_twice(self):
-        process = self.program("plain", 4000)
+        process = self.program("plain")
         self.attach(process)
         self.assertIn("is attached to it already", self.attach(process, expect=1).stderr)
         self.detach(process)
@@ -109,10 +125,12 @@ class Attach(TestCase):
         self.assertEqual(self.rows()[1], 5)  # of the latest run here
 
     def test_program_that_ends_while_attached(self):
-        process = self.program("plain", 300)
+        process = self.program("plain")
         self.attach(process, "-o", "one.rfx")
-        self.assertEqual(self.end(process), self.alone("plain", 300))
+        self.wait_for_steps("one.rfx")
+        self.end_as_alone(process, "plain")
         self.assertGreater(self.rows("one.rfx")[1], 0)
+        self.assertEqual(rfx_trace.read_trace(self.folder / "one.rfx").end["reason"], "exit")
 
     def test_program_that_is_ending(self):
         """The interpreter takes its modules down, and runs what objects of the program do last."""
@@ -146,12 +164,12 @@ class Attach(TestCase):
         self.assertEqual(self.end(process), "True\n")
 
     def test_started_with_rfinject(self):
-        process = self.start(os.environ["RFINJECT"], "--estimate", GPU, "-q", PYTHON, "-B", PROGRAMS, "plain", 4000)
+        process = self.start(os.environ["RFINJECT"], "--estimate", GPU, "-q", PYTHON, "-B", PROGRAMS, "plain")
         process.stdout.readline()
         self.assertIn("was started with rfinject", self.attach(process, expect=1).stderr)
 
     def test_disabled(self):
-        process = self.program("plain", 4000, variables={"RFINJECT_DISABLE": "1"})
+        process = self.program("plain", variables={"RFINJECT_DISABLE": "1"})
         self.assertIn("RFINJECT_DISABLE=1", self.attach(process, expect=1).stderr)
 
 

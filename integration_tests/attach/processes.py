@@ -38,13 +38,13 @@ class TestCase(unittest.TestCase):
     def start(self, *words, **options):
         """A process that ends with the test, at the latest."""
         process = subprocess.Popen([*map(str, words)], cwd=self.folder, env={**self.environment, **options.pop("variables", {})},
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
 
     def end(self, process):
-        """What the process wrote, when it has ended by itself."""
+        """What the process wrote, when it has ended because its standard input did."""
         out, errors = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual((process.returncode, errors), (0, ""))
         return out

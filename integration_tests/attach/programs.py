@@ -1,8 +1,10 @@
-"""Programs that are attached to while they run: `programs.py NAME STEPS [fast]` trains a small network in one of several
-ways and prints what it has learnt. `fast` leaves out what only takes time. What is printed does not depend on either."""
+"""Programs that are attached to while they run: `programs.py NAME` trains a small network in one of several ways until its
+standard input ends, and prints for how many steps and what it has learnt. `programs.py NAME STEPS` does so many steps, leaves
+out what only takes time, and prints the same."""
 
 import asyncio
 import os
+import select
 import signal
 import sys
 import threading
@@ -23,11 +25,11 @@ class Net(nn.Module):
 
 
 class Training:
-    def __init__(self, steps, fast):
+    def __init__(self, steps):
         torch.manual_seed(1)
         self.net = Net()
         self.optimizer = torch.optim.Adam(self.net.parameters())
-        self.left, self.fast, self.losses = steps, fast, []
+        self.steps, self.fast, self.goes_on, self.losses, self.heard = steps, steps > 0, True, [], []
 
     def step(self, batch=None):
         loss = self.net(torch.randn(16, 32) if batch is None else batch).pow(2).mean()
@@ -35,8 +37,8 @@ class Training:
         loss.backward()
         self.optimizer.step()
         self.losses.append(loss.item())
-        self.left -= 1
-        return self.left > 0
+        self.goes_on = len(self.losses) < self.steps if self.fast else not select.select([sys.stdin], [], [], 0)[0]
+        return self.goes_on
 
     def pause(self, seconds=0.002):
         if not self.fast:
@@ -51,7 +53,7 @@ def plain(training):
 def loader(training):
     """Each epoch forks two workers, one of which may be born while the process is attached to."""
     data = torch.utils.data.TensorDataset(torch.randn(160, 32))
-    while training.left > 0:
+    while training.goes_on:
         for (batch,) in torch.utils.data.DataLoader(data, batch_size=16, num_workers=0 if training.fast else 2):
             if not training.step(batch):
                 break
@@ -114,16 +116,53 @@ def waiting(training):
     asyncio.run(run())
 
 
-WAYS = {way.__name__: way for way in (plain, loader, c_code, threads, forking, signals, waiting)}
+def hooks(training):
+    """Most of the time is spent in Python hooks of the backward pass."""
+    def spend(gradient):
+        if not training.fast:
+            end = time.monotonic() + 0.003
+            while time.monotonic() < end:
+                pass
+        return gradient
+    for parameter in training.net.parameters():
+        parameter.register_hook(spend)
+    plain(training)
 
 
-def main(way, steps, fast=""):
+def modes(training):
+    """Half of the time a mode hears of every operator, and else none has gradients."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    heard = set()
+
+    class Listener(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            heard.add(str(function))
+            return function(*args, **(kwargs or {}))
+
+    def spend():
+        end = time.monotonic() + (0 if training.fast else 0.004)
+        while time.monotonic() < end:
+            pass
+    while training.step():
+        with Listener():
+            torch.ones(2).exp()
+            spend()
+        with torch.inference_mode():
+            training.net(torch.ones(1, 32))
+            spend()
+    training.heard = sorted(heard)
+
+
+WAYS = {way.__name__: way for way in (plain, loader, c_code, threads, forking, signals, waiting, hooks, modes)}
+
+
+def main(way, steps="0"):
     torch.set_num_threads(1)
-    training = Training(int(steps), bool(fast))
+    training = Training(int(steps))
     print("ready", flush=True)
     WAYS[way](training)
     weights = sum(parameter.double().abs().sum().item() for parameter in training.net.parameters())
-    print(repr(training.losses[::50]), repr(weights), flush=True)
+    print(len(training.losses), repr(training.losses[::10]), training.heard, repr(weights), flush=True)
 
 
 if __name__ == "__main__":
