@@ -130,5 +130,23 @@ TEST(Settings, ARelativeOutputIsMadeAbsolute) {
   EXPECT_EQ(r.settings.output, EscapeOutput(here) + "/sub/%p.rfx");
 }
 
+TEST(SetSettings, TakesThePlaceOfTheEnvironment) {
+  const Settings& settings = GetSettings();
+  EXPECT_FALSE(settings.attached);
+  const char* const entries[] = {"RFINJECT_OUTPUT=/x/", "RFINJECT_STEPS=5", "RFINJECT_SECONDS=60", "RFINJECT_SKIP=2",
+                                 nullptr};
+  ASSERT_TRUE(SetSettings(entries));
+  EXPECT_EQ(&GetSettings(), &settings);
+  EXPECT_TRUE(settings.attached);
+  EXPECT_EQ(settings.output, "/x/");
+  EXPECT_EQ(settings.steps, 5u);
+  EXPECT_EQ(settings.seconds, 60u);
+  EXPECT_EQ(settings.skip, 3u);  // and the step that runs
+  const char* const wrong[] = {"RFINJECT_SECONDS=soon", nullptr};
+  ASSERT_TRUE(SetSettings(wrong));
+  EXPECT_EQ(settings.steps, 0u);
+  EXPECT_NE(SettingsErrors().find("RFINJECT_SECONDS"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rfinject
