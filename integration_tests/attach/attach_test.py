@@ -7,6 +7,7 @@ More, by hand: RFINJECT_ATTACH_CYCLES=50 and RFINJECT_ATTACH_SEED=2.
 import json
 import os
 import random
+import subprocess
 import sys
 import time
 import unittest
@@ -167,6 +168,44 @@ class Attach(TestCase):
         process = self.start(os.environ["RFINJECT"], "--estimate", GPU, "-q", PYTHON, "-B", PROGRAMS, "plain")
         process.stdout.readline()
         self.assertIn("was started with rfinject", self.attach(process, expect=1).stderr)
+
+    def test_no_room_for_the_librarys_thread_local_memory(self):
+        """The loader refuses the library, and the program goes on."""
+        process = self.start(PYTHON, "-B", "-c", """if True:
+            import ctypes, os, select, shutil, sys, torch
+            copies = 0
+            try:
+                while True:
+                    shutil.copy(os.environ['TLS_HOG'], f'hog{copies}.so')
+                    ctypes.CDLL(os.path.abspath(f'hog{copies}.so'))
+                    copies += 1
+            except OSError as error:
+                assert 'static TLS' in str(error), error
+            print('ready', flush=True)
+            while not select.select([sys.stdin], [], [], 0.01)[0]:
+                pass
+            print(copies > 0)""", variables={"TLS_HOG": os.environ["TLS_HOG"]})
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.assertIn("static TLS", self.attach(process, expect=1).stderr)
+        self.assertEqual(self.end(process), "True\n")
+
+    def test_other_namespaces(self):
+        """From outside, and by a command that has entered them."""
+        command = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        if subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+            print("note: no namespaces can be made here")
+            self.skipTest("no namespaces can be made here")
+        outer = self.start(*command, PYTHON, "-B", PROGRAMS, "plain")
+        self.assertEqual(outer.stdout.readline(), "ready\n")
+        with open(f"/proc/{outer.pid}/task/{outer.pid}/children") as file:
+            inside = int(file.read())
+        self.cli("attach", "--estimate", GPU, "--steps", 5, "--report", "-o", "one.rfx", inside)
+        self.assertEqual(self.rows("one.rfx")[1], 5)
+        entered = ["nsenter", "--target", str(inside), "--mount", "--pid", "--wd=" + str(self.folder), os.environ["RFINJECT"]]
+        said = subprocess.run([*entered, "attach", "--estimate", GPU, "--steps", "5", "--report", "-o", "two.rfx", "1"],
+                              env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertEqual(self.rows("two.rfx"), self.rows("one.rfx"))
 
     def test_disabled(self):
         process = self.program("plain", variables={"RFINJECT_DISABLE": "1"})
