@@ -75,7 +75,9 @@ class Source {
   // Called when the process ends or the source is switched off. Nothing is recorded afterwards.
   virtual void Stop() noexcept {}
 
-  // Gives back, after Stop, what belongs to the program in a process that goes on: subscriptions and sessions.
+  // Gives back, after OnProfilerComes and Stop, what belongs to the program in a process that goes on: subscriptions
+  // and sessions. It may be called where MayGiveBack said yes a moment ago.
+  virtual bool MayGiveBack() const noexcept { return true; }
   virtual void GiveBack() noexcept {}
 };
 

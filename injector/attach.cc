@@ -247,16 +247,21 @@ void AttachPython(const PythonApi& python) {
   }
 }
 
-void DetachPython(const PythonApi& python) {
+bool DetachPython(const PythonApi& python) {
+  Source* const source = g_source.load();
+  if (source != nullptr && !source->MayGiveBack()) return false;
   StopWatchingModuleCalls();
   StopWatchingUserScopes();
+  StopWatchingProfilers();
   g_end_step_soon.store(nullptr, std::memory_order_release);
   void* thread = python.PyEval_SaveThread();
+  if (source != nullptr) source->OnProfilerComes();
   FinishProcess("detached");
-  if (Source* source = g_source.exchange(nullptr); source != nullptr) {
+  if (source != nullptr) {
     source->Stop();
     source->GiveBack();
   }
+  g_source.store(nullptr);
   UnbindTorch();
   StopOfferingSourceLines();
   g_native_stack.store(nullptr, std::memory_order_release);
@@ -265,6 +270,7 @@ void DetachPython(const PythonApi& python) {
   g_pid.store(0);
   python.PyEval_RestoreThread(thread);
   DropError(python);
+  return true;
 }
 
 void AttachLibtorch() noexcept try {

@@ -16,8 +16,9 @@ struct PythonApi;
 void AttachPython(const PythonApi& python);
 
 // Gives back what AttachPython has hooked, and closes the trace. Called with the GIL held; it gives that back while
-// it waits for the trace. What runs meanwhile goes on and ends as it would have.
-void DetachPython(const PythonApi& python);
+// it waits for the trace. What runs meanwhile goes on and ends as it would have. Returns false, and does nothing,
+// where this moment would spoil something of the program's.
+bool DetachPython(const PythonApi& python);
 
 // Called in a process without Python that has libtorch loaded and initialised.
 void AttachLibtorch() noexcept;

@@ -92,7 +92,7 @@ const char* AttachRunning(const char* settings) {
 
 const char* DetachRunning() {
   if (g_attachment.load() != Attachment::kNow) return "rfinject is not attached to it";
-  DetachPython(*GetPython());
+  if (!DetachPython(*GetPython())) return "busy: it captures a CUDA graph";
   g_attachment.store(Attachment::kBefore);
   return nullptr;
 }

@@ -14,7 +14,7 @@ namespace rfinject {
 // another moment may do. The GIL is held.
 const char* AttachRunning(const char* settings);
 
-// Detaches. Returns null, or why not. The GIL is held.
+// Detaches. Returns null, or why not, as above. The GIL is held.
 const char* DetachRunning();
 
 }  // namespace rfinject

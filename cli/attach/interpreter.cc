@@ -44,6 +44,8 @@ absl::Status Refuse(pid_t pid, const Parts&... parts) {
 
 // Why /proc/PID/mem cannot be opened.
 absl::Status WhyNoAccess(pid_t pid, uid_t user) {
+  const char now = ParseProcessStatus(ReadProcFile(absl::StrCat("/proc/", pid, "/status"))).state;
+  if (now == 'Z' || now == 'X' || now == '?') return Refuse(pid, "has ended");
   if (::geteuid() != 0 && user != ::geteuid()) return Refuse(pid, "is another user's: its user may attach, or root");
   const std::string scope = ReadProcFile("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope.empty() && scope[0] != '0') {

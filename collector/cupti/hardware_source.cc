@@ -57,6 +57,8 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   void OnProfilerComes() noexcept override RFINJECT_EXCLUDES(boundary_);
   void OnStepEnd(uint64_t step) noexcept override RFINJECT_EXCLUDES(boundary_);
   void Stop() noexcept override RFINJECT_EXCLUDES(boundary_);
+  // What is captured into a graph would be spoiled.
+  bool MayGiveBack() const noexcept override { return !tap_.capturing(); }
   void GiveBack() noexcept override RFINJECT_EXCLUDES(boundary_);
 
  private:
@@ -283,8 +285,7 @@ void HardwareSource::Stop() noexcept { TurnOff(); }
 
 // Called while the program runs, so the driver is there.
 void HardwareSource::GiveBack() noexcept {
-  constexpr int64_t kWaitNs = 1'000'000'000;  // a thread that ends a step holds it for milliseconds
-  if (!boundary_.LockFor(kWaitNs)) return;
+  if (!boundary_.LockFor(cupti::kStepLockWaitNs)) return;
   const HeldLock held(boundary_);
   if (!watching_) return;
   counting_.EndSessions();

@@ -1,5 +1,7 @@
 #include "injector/python/profilers.h"
 
+#include <utility>
+
 #include "collector/source.h"
 #include "injector/python/ref.h"
 #include "injector/python/vectorcall.h"
@@ -10,6 +12,7 @@ namespace {
 Source* g_source = nullptr;
 const PythonApi* g_python = nullptr;
 Vectorcall g_init = nullptr;
+PyObject* g_watched_init = nullptr;  // owned; null: none is watched
 
 // Others may need the GIL while the source waits for the GPU.
 PyObject* OnInit(PyObject* callable, PyObject* const* arguments, size_t flagged_count, PyObject* names) {
@@ -26,11 +29,19 @@ void WatchProfilers(const PythonApi& python, Source& source) {
   Ref profile = ImportedModule(python, "torch.autograd.profiler").Attribute("profile");
   Ref init = profile.Attribute("__init__"), other = profile.Attribute("__enter__");
   const char* why = "";
-  g_init = FindVectorcall(python, init.get(), other.get(), &why);
-  if (g_init == nullptr) return;
+  const Vectorcall found = FindVectorcall(python, init.get(), other.get(), &why);
+  if (found == nullptr) return;
+  g_init = found;
   g_source = &source;
   g_python = &python;
   SetVectorcall(init.get(), &OnInit);
+  g_watched_init = init.release();
+}
+
+void StopWatchingProfilers() {
+  if (g_watched_init == nullptr) return;
+  SetVectorcall(g_watched_init, g_init);
+  Ref(*g_python, std::exchange(g_watched_init, nullptr));
 }
 
 }  // namespace rfinject

