@@ -16,6 +16,7 @@ from processes import GPU, HERE, PYTHON, TIMEOUT_S, TestCase
 
 sys.path.insert(0, str(HERE.parent))
 import rfx_trace  # noqa: E402
+from prefork import Prefork  # noqa: E402
 
 CYCLES = int(os.environ.get("RFINJECT_ATTACH_CYCLES", 3))
 SEED = int(os.environ.get("RFINJECT_ATTACH_SEED", 1))
@@ -27,6 +28,13 @@ def threads(process):
 
 
 class Attach(TestCase):
+
+    alone = None  # runs programs without rfinject, in children of a process that has torch
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.alone is not None:
+            cls.alone.close()
 
     def program(self, way, **options):
         process = self.start(PYTHON, "-B", PROGRAMS, way, **options)
@@ -42,8 +50,10 @@ class Attach(TestCase):
     def end_as_alone(self, process, way):
         """The process is to have printed what it prints without rfinject."""
         printed = self.end(process)
-        steps = printed.split()[0]
-        self.assertEqual("ready\n" + printed, self.end(self.start(PYTHON, "-B", PROGRAMS, way, steps)))
+        if Attach.alone is None:
+            Attach.alone = Prefork([PYTHON, "-B"], self.environment)
+        _, alone = Attach.alone.run(str(PROGRAMS), way, printed.split()[0])
+        self.assertEqual((alone.returncode, alone.stdout), (0, "ready\n" + printed), alone.stderr)
 
     def rows(self, *trace):
         """What the run has: FLOP, bytes and launches by layer and phase, and the number of steps."""
@@ -152,7 +162,7 @@ class Attach(TestCase):
     def test_main_thread_that_does_not_come_back(self):
         """It is left alone, and nothing happens later."""
         process = self.start(PYTHON, "-B", "-c", "import time, torch\nprint('ready', flush=True)\ntime.sleep(2.5)\n"
-                             "print('rfinject' in open('/proc/self/maps').read())")
+                             "print('librfinject.so' in open('/proc/self/maps').read())")
         process.stdout.readline()
         said = self.attach(process, "--wait", 1, expect=1)
         self.assertIn("was left as it was: its main thread did not come back to Python within 1s", said.stderr)
@@ -160,7 +170,7 @@ class Attach(TestCase):
 
     def test_main_thread_that_comes_back(self):
         process = self.start(PYTHON, "-B", "-c", "import time, torch\nprint('ready', flush=True)\ntime.sleep(1)\n"
-                             "print('rfinject' in open('/proc/self/maps').read())")
+                             "print('librfinject.so' in open('/proc/self/maps').read())")
         process.stdout.readline()
         self.attach(process, "--wait", TIMEOUT_S)
         self.assertEqual(self.end(process), "True\n")
