@@ -306,12 +306,12 @@ void Counting::OpenSampling(Device* device) {
   opening_.store(false);
 }
 
-// Whether sessions of one device exclude those of another is not known, so all devices have the same turn.
 uint64_t Counting::LongestWithoutSamples() const {
   constexpr uint64_t kLongest = 512;
   return settings_.skip + (settings_.steps != 0 ? std::min(kLongest, settings_.steps / 2) : kLongest);
 }
 
+// Whether sessions of one device exclude those of another is not known, so all devices have the same turn.
 bool Counting::RangesHaveTheirTurn(bool wanted) {
   bool can_sample = false;
   uint32_t windows = 0;
