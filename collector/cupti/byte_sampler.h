@@ -54,6 +54,7 @@ class ByteSampler {
   bool SeesNothing() const { return zero_windows_ >= kZeroWindows; }
   // Whether that may be so: of the first windows none has shown anything.
   bool SawNothingYet() const { return used_windows_ == 0 && windows_ <= kZeroWindows; }
+  bool LastWasZero() const { return zero_windows_ > 0; }
   // How many windows have given bytes.
   uint32_t used_windows() const { return used_windows_; }
 

@@ -168,8 +168,8 @@ class Counting {
   void FinishBatch(Device* device);
   void BeginBatch(Device* device);
   bool RangesHaveTheirTurn(bool wanted);
-  // The step until which ranges wait for a sample that shows something.
-  uint64_t LongestWithoutSamples() const;
+  // The step until which ranges wait for a sample that shows something; `zeros`: those that came showed nothing.
+  uint64_t LongestWithoutSamples(bool zeros) const;
   // Whether what takes long is left as it is.
   bool Hurries() const noexcept { return life_.stopping.load() || life_.giving_way.load(); }
   bool Waited(const Device& device) const;

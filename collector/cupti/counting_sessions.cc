@@ -306,9 +306,10 @@ void Counting::OpenSampling(Device* device) {
   opening_.store(false);
 }
 
-uint64_t Counting::LongestWithoutSamples() const {
-  constexpr uint64_t kLongest = 512;
-  return settings_.skip + (settings_.steps != 0 ? std::min(kLongest, settings_.steps / 2) : kLongest);
+uint64_t Counting::LongestWithoutSamples(bool zeros) const {
+  // Where windows do not fit, as on a machine with much to do, FLOP must not wait for them.
+  const uint64_t longest = zeros ? 512 : 2 * arming::Turns::kLongestSamples;
+  return settings_.skip + (settings_.steps != 0 ? std::min(longest, settings_.steps / 2) : longest);
 }
 
 // Whether sessions of one device exclude those of another is not known, so all devices have the same turn.
@@ -322,7 +323,7 @@ bool Counting::RangesHaveTheirTurn(bool wanted) {
     windows = std::max(windows, device->bytes->used_windows());
     // Where somebody holds the counters, or it is not known yet that nobody does, ranges would count zeros.
     wanted = wanted && !device->bytes->SeesNothing() &&
-             !(device->bytes->SawNothingYet() && step_.load() < LongestWithoutSamples());
+             !(device->bytes->SawNothingYet() && step_.load() < LongestWithoutSamples(device->bytes->LastWasZero()));
   }
   return turns_.IsRanges(step_.load(), windows, can_sample, wanted);
 }
