@@ -156,6 +156,15 @@ void LaunchTable::AddAlike(Key* key) noexcept {
   key->alike = 0;
 }
 
+LaunchTable::~LaunchTable() {
+  std::free(slots_);
+  // Keys and sums hold no memory of their own.
+  for (uint32_t i = 0; i < keys_.block_count; ++i) std::free(keys_.blocks[i]);
+  for (uint32_t i = 0; i < sums_.block_count; ++i) std::free(sums_.blocks[i]);
+  std::free(static_cast<void*>(keys_.blocks));
+  std::free(static_cast<void*>(sums_.blocks));
+}
+
 void LaunchTable::BeginAnew() noexcept {
   std::free(slots_);
   slots_ = nullptr;

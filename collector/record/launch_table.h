@@ -47,6 +47,11 @@ class LaunchTable {
   };
 
   enum class AddResult : uint8_t { kOk, kCoarsened, kOutOfMemory, kTooMany };
+  LaunchTable() = default;
+  ~LaunchTable();
+  LaunchTable(const LaunchTable&) = delete;
+  LaunchTable& operator=(const LaunchTable&) = delete;
+
   // Adds a launch. `*id` receives the number by which the file knows the key, from 1; 0 when it was not added.
   AddResult Add(const LaunchRecord& record, uint32_t* id = nullptr) noexcept;
 

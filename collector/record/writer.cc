@@ -306,7 +306,11 @@ void TraceWriter::Stop(RecorderState::Mode mode, std::string_view reason) noexce
 bool TraceWriter::BeginAgain() noexcept {
   Output* output = output_.load(std::memory_order_acquire);
   if (output != nullptr && output->stopped.count() == 0) return false;
-  if (output != nullptr) output->frame.Free();  // the rest stays: whoever signals `stopped` may still be in it
+  if (output != nullptr) {
+    output->frame.Free();
+    // The rest stays: whoever signals `stopped` may still be in it.
+    output->before = std::exchange(before_, output);
+  }
   output_.store(nullptr, std::memory_order_release);
   flush_now_.store(false, std::memory_order_relaxed);
   stop_requested_.store(false, std::memory_order_relaxed);

@@ -83,7 +83,8 @@ class TraceWriter {
     std::atomic<int64_t> next_chunk_ns{0}, next_look_ns{0};
     // The file has its End. The writer releases it, the thread that finishes acquires it before it reads file.path().
     std::atomic<bool> whole{false};
-    Event stopped;  // signalled once, when the file is closed
+    Event stopped;             // signalled once, when the file is closed
+    Output* before = nullptr;  // of the recording before
   };
 
   bool MeasuresAGpu() noexcept;
@@ -111,6 +112,7 @@ class TraceWriter {
   DiagnosticLog* const log_;
   // The thread that activates releases it when its file is open; every thread acquires it, and so sees the file.
   std::atomic<Output*> output_{nullptr};
+  Output* before_ = nullptr;  // of recordings before
   // Held by a caller that does the writer's work, and by whoever makes or changes the writer.
   Mutex turn_lock_;
   int long_turns_ RFINJECT_GUARDED_BY(turn_lock_) = 0;  // turns of callers, in a row, that took too long
