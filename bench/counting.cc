@@ -133,7 +133,7 @@ decltype(&::sim_now) g_now = nullptr;
 decltype(&::sim_spend) g_spend = nullptr;
 
 thread_local Site t_site;
-Site ThreadSite() noexcept { return t_site; }
+void ThreadSite(Site* site) noexcept { *site = t_site; }
 
 template <typename Function>
 Function* Find(void* library, const char* name) {

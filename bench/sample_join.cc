@@ -263,7 +263,7 @@ rfinject::cupti::TimeJoin LogOf(const json& trace, rfinject::cupti::LaunchKeys* 
     if (args.contains("grid")) call.grid = args["grid"].get<std::array<uint32_t, 3>>();
     if (args.contains("block")) call.block = args["block"].get<std::array<uint32_t, 3>>();
     call.site.op = recorder.Intern(host.OperatorOf(args.value("correlation", 0), &call.site.phase));
-    rfinject::LaunchIdentity identity;
+    const rfinject::LaunchIdentity* identity = nullptr;
     const uint32_t key = keys->Find(call, name.c_str(), recorder, &identity);
     const auto ns = [](const json& us) { return static_cast<uint64_t>(std::llround(us.get<double>() * 1e3)); };
     const uint64_t start = base + ns(event.at("ts")), end = start + ns(event.at("dur"));

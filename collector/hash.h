@@ -10,11 +10,15 @@
 
 namespace rfinject {
 
-// One step of a multiply-and-fold hash: the two halves of the 128-bit product, xored, depend on all bits of both
-// operands. The constant is 2^64 divided by the golden ratio, made odd.
-inline uint64_t HashMix(uint64_t hash, uint64_t value) noexcept {
-  const unsigned __int128 product = static_cast<unsigned __int128>(hash ^ value) * 0x9E3779B97F4A7C15u;
+// The two halves of the 128-bit product, xored, which depend on all bits of both operands.
+inline uint64_t HashFold(uint64_t a, uint64_t b) noexcept {
+  const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+// One step of a multiply-and-fold hash. The constant is 2^64 divided by the golden ratio, made odd.
+inline uint64_t HashMix(uint64_t hash, uint64_t value) noexcept {
+  return HashFold(hash ^ value, 0x9E3779B97F4A7C15u);
 }
 
 // Returns a hash of the text, whose bytes are taken eight at a time in the machine's order.

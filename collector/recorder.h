@@ -132,6 +132,8 @@ class Recorder {
   // --- Launches. Record is a hot call, for the thread that launches. It ignores launches outside of the window of
   // --skip and --steps.
   virtual void Record(const LaunchRecord& record) noexcept = 0;
+  // The same of one launch without samples, or of a graph's (`launches`: kGraph).
+  virtual void RecordLaunch(const LaunchIdentity& identity, uint32_t launches = 1) noexcept = 0;
   // A cold call that does the same from any thread, for counters that are decoded after the step. It does not look at
   // the window, which may have closed by then: the caller must note at the launch whether it was in the window
   // (InWindow).

@@ -21,17 +21,24 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-// Returns the calling thread's site at this instant. It takes no lock, allocates nothing, never throws, takes no GIL
-// and calls nothing of CUDA, because it runs inside the launch callback.
-using SiteFunction = Site (*)() noexcept;
+// Writes the calling thread's site at this instant to `*site`. It takes no lock, allocates nothing, never throws,
+// takes no GIL and calls nothing of CUDA, because it runs inside the launch callback. The site is no return value,
+// since one comes in two registers and is put together through memory, which a launch would wait for.
+using SiteFunction = void (*)(Site* site) noexcept;
 
 // Null until the injector has bound to something; then callers get Site{}.
 inline std::atomic<SiteFunction> g_site_function{nullptr};
 
-// Returns where the calling thread is in the program. Any thread may call this.
+// Where the calling thread is in the program. Any thread may call these. ReadCurrentSite leaves a Site{} as it is
+// where nothing is known.
+inline void ReadCurrentSite(Site* site) noexcept {
+  const SiteFunction function = g_site_function.load(std::memory_order_acquire);
+  if (function != nullptr) function(site);
+}
 inline Site CurrentSite() noexcept {
-  SiteFunction function = g_site_function.load(std::memory_order_acquire);
-  return function != nullptr ? function() : Site{};
+  Site site;
+  ReadCurrentSite(&site);
+  return site;
 }
 
 }  // namespace rfinject

@@ -25,7 +25,7 @@ class CapturedGraphsTest : public ::testing::Test {
     LaunchCall call;
     call.function = kernel;
     call.site = {.layer = layer, .phase = phase};
-    LaunchIdentity identity;
+    const LaunchIdentity* identity = nullptr;
     return keys_.Find(call, kernel, recorder_, &identity);
   }
   // Captures launches of `keys` into `graph`; their nodes have numbers from `first_id` on, or none (0).
@@ -48,9 +48,9 @@ class CapturedGraphsTest : public ::testing::Test {
     if (launch.is_new) {
       LaunchCall call;
       call.function = executable;
-      LaunchIdentity identity;
+      const LaunchIdentity* identity = nullptr;
       const uint32_t whole = keys_.Find(call, "(CUDA graph)", recorder_, &identity);
-      launch = graphs_.Define(executable, whole, identity);
+      launch = graphs_.Define(executable, whole, *identity);
     }
     if (launch.number != 0) {
       LaunchRecord record;

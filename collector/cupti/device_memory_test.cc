@@ -40,7 +40,7 @@ class DeviceMemoryTest : public ::testing::Test {
   }
 
   void Call(CUpti_CallbackId cbid, const void* params, CUresult result = CUDA_SUCCESS) {
-    EXPECT_TRUE(IsMemoryCall(cbid));
+    EXPECT_EQ(ListOf(cbid), CallList::kMemory);
     CUpti_CallbackData data = {};
     data.context = context_;
     data.functionParams = params;
@@ -183,10 +183,10 @@ TEST_F(DeviceMemoryTest, ThreadsMayAllocateAtOnce) {
 }
 
 TEST(DeviceMemoryCalls, OnlyMemoryCalls) {
-  for (uint32_t cbid : kMemoryCbids) EXPECT_TRUE(IsMemoryCall(cbid));
-  EXPECT_FALSE(IsMemoryCall(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
-  EXPECT_FALSE(IsMemoryCall(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2));
-  EXPECT_FALSE(IsMemoryCall(1u << 20));
+  for (uint32_t cbid : kMemoryCbids) EXPECT_EQ(ListOf(cbid), CallList::kMemory);
+  EXPECT_NE(ListOf(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel), CallList::kMemory);
+  EXPECT_NE(ListOf(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2), CallList::kMemory);
+  EXPECT_NE(ListOf(1u << 20), CallList::kMemory);
 }
 
 }  // namespace

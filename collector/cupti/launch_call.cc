@@ -61,7 +61,7 @@ void SetShape(const void* function, const Shape& from, LaunchCall* call) {
 }  // namespace
 
 int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept {
-  if (!IsCaptureCall(cbid)) return 0;
+  if (ListOf(cbid) != CallList::kCapture) return 0;
   const bool ends =
       cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture || cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
   if (!ends) return result == CUDA_SUCCESS ? 1 : 0;

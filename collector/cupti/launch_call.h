@@ -6,24 +6,14 @@
 
 #include <cupti.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <span>
 
 #include "collector/cupti/captured_graphs.h"
 #include "collector/cupti/launch_keys.h"
 
 namespace rfinject::cupti {
-
-// Which of the driver's functions are in `cbids`, as a table: every launch asks.
-template <size_t count>
-constexpr auto TableOf(const CUpti_CallbackId (&cbids)[count]) {
-  std::array<bool, CUPTI_DRIVER_TRACE_CBID_SIZE> is{};
-  for (const CUpti_CallbackId cbid : cbids) is[cbid] = true;
-  return is;
-}
 
 enum class CallKind : uint8_t {
   kKernel,
@@ -42,10 +32,6 @@ inline constexpr CUpti_CallbackId kCaptureCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,          CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
 };
-// Inline, because every launch asks.
-inline bool IsCaptureCall(CUpti_CallbackId cbid) noexcept {
-  return std::find(std::begin(kCaptureCbids), std::end(kCaptureCbids), cbid) != std::end(kCaptureCbids);
-}
 // Returns by how many the captures in progress change with a call of one of these functions that has returned
 // `result`; 0 for any other function.
 int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept;
@@ -66,8 +52,6 @@ inline constexpr CUpti_CallbackId kGraphCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy,
     CUPTI_DRIVER_TRACE_CBID_cuGraphDestroy,
 };
-inline constexpr auto kIsGraphCall = TableOf(kGraphCbids);
-inline bool IsGraphCall(CUpti_CallbackId cbid) noexcept { return cbid < kIsGraphCall.size() && kIsGraphCall[cbid]; }
 // Tells `graphs` of a call of one of these functions, where it begins and where it ends.
 void NoteGraphCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data, CapturedGraphs& graphs) noexcept;
 
@@ -85,10 +69,6 @@ inline constexpr CUpti_CallbackId kMemoryCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,  CUPTI_DRIVER_TRACE_CBID_cuMemCreate,
     CUPTI_DRIVER_TRACE_CBID_cuMemRelease,
 };
-inline constexpr auto kIsMemoryCall = TableOf(kMemoryCbids);
-inline bool IsMemoryCall(CUpti_CallbackId cbid) noexcept {
-  return cbid < kIsMemoryCall.size() && kIsMemoryCall[cbid];
-}
 
 // The driver's functions that return when the GPU has done its work.
 inline constexpr CUpti_CallbackId kWaitCbids[] = {
@@ -97,21 +77,29 @@ inline constexpr CUpti_CallbackId kWaitCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,
     CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize,
 };
-inline bool IsWaitCall(CUpti_CallbackId cbid) noexcept {
-  return std::find(std::begin(kWaitCbids), std::end(kWaitCbids), cbid) != std::end(kWaitCbids);
-}
-// Whether the function copies to the host; such a copy waits for the work before it where the host's memory is not
-// pinned. Every launch asks.
-inline bool IsCopyToHost(CUpti_CallbackId cbid) noexcept {
-  switch (cbid) {
-    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2:
-    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2_ptds:
-    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2:
-    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2_ptsz:
-      return true;
-    default:
-      return false;
-  }
+
+// The driver's functions that copy to the host; such a copy waits for the work before it where the host's memory is
+// not pinned.
+inline constexpr CUpti_CallbackId kCopyToHostCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2_ptsz,
+};
+
+// Which of the lists above a function is in, as a table: every launch asks.
+enum class CallList : uint8_t { kNone, kCapture, kGraph, kMemory, kWait, kCopyToHost };
+inline constexpr auto kCallLists = [] {
+  std::array<CallList, CUPTI_DRIVER_TRACE_CBID_SIZE> lists{};
+  for (const CUpti_CallbackId cbid : kCaptureCbids) lists[cbid] = CallList::kCapture;
+  for (const CUpti_CallbackId cbid : kGraphCbids) lists[cbid] = CallList::kGraph;
+  for (const CUpti_CallbackId cbid : kMemoryCbids) lists[cbid] = CallList::kMemory;
+  for (const CUpti_CallbackId cbid : kWaitCbids) lists[cbid] = CallList::kWait;
+  for (const CUpti_CallbackId cbid : kCopyToHostCbids) lists[cbid] = CallList::kCopyToHost;
+  return lists;
+}();
+inline CallList ListOf(CUpti_CallbackId cbid) noexcept {
+  return cbid < kCallLists.size() ? kCallLists[cbid] : CallList::kNone;
 }
 
 // Fills function, grid, block and dynamic shared memory of `call` from the entry of a watched function; device and

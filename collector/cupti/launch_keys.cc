@@ -16,14 +16,16 @@
 namespace rfinject::cupti {
 namespace {
 
+// Products that do not wait for each other, since this is on the path of every launch. The constants are digits of
+// pi: without them a zero would hide what it is multiplied with.
 uint64_t HashOf(const LaunchCall& call) noexcept {
-  uint64_t hash = HashMix(0x243F6A8885A308D3u, reinterpret_cast<uintptr_t>(call.function));
-  hash = HashMix(hash, uint64_t{call.grid[0]} << 32 | call.grid[1]);
-  hash = HashMix(hash, uint64_t{call.grid[2]} << 32 | call.block[0]);
-  hash = HashMix(hash, uint64_t{call.block[1]} << 32 | call.block[2]);
-  hash = HashMix(hash, uint64_t{call.dynamic_shared_bytes} << 32 | call.device);
-  hash = HashMix(hash, uint64_t{call.site.layer} << 32 | call.site.op);
-  hash = HashMix(hash, uint64_t{call.site.node} << 8 | static_cast<uint8_t>(call.site.phase));
+  const auto pair = [](uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; };
+  const auto both = [](uint64_t a, uint64_t b) { return HashFold(a ^ 0x243F6A8885A308D3u, b ^ 0x13198A2E03707344u); };
+  const uint64_t node = uint64_t{call.site.node} << 8 | static_cast<uint8_t>(call.site.phase);
+  const uint64_t sizes = pair(call.dynamic_shared_bytes, call.device);
+  const uint64_t hash = both(reinterpret_cast<uintptr_t>(call.function), pair(call.site.layer, call.site.op)) ^
+                        both(pair(call.grid[0], call.grid[1]), pair(call.grid[2], call.block[0])) ^
+                        both(pair(call.block[1], call.block[2]), HashMix(node, sizes));
   return hash | 1;  // 0 is an empty slot
 }
 
@@ -38,7 +40,7 @@ constexpr const char* kCollectives[] = {"AllReduce", "AllGather", "ReduceScatter
 
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_cache_key;
-__thread void* t_cache = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local void* t_cache = nullptr;
 // The destructors of other libraries' thread data may launch after this one has run: they get a cache of their own.
 void FreeCache(void* cache) noexcept {
   t_cache = nullptr;
@@ -57,19 +59,20 @@ bool LaunchKeys::IsCollective(const char* name) noexcept {
   return false;
 }
 
-LaunchKeys::Entry* LaunchKeys::ThreadCache() noexcept {
-  if (t_cache == nullptr) {
-    pthread_once(&g_once, &MakeCacheKey);
-    t_cache = calloc(kCacheSize, sizeof(Entry));  // all zero is an empty Entry
-    if (t_cache != nullptr) pthread_setspecific(g_cache_key, t_cache);
-  }
+LaunchKeys::Entry* LaunchKeys::MakeThreadCache() noexcept {
+  pthread_once(&g_once, &MakeCacheKey);
+  t_cache = calloc(kCacheSize, sizeof(Entry));  // all zero is an empty Entry
+  if (t_cache != nullptr) pthread_setspecific(g_cache_key, t_cache);
   return static_cast<Entry*>(t_cache);
 }
 
 uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& recorder,
-                          LaunchIdentity* identity) noexcept {
-  Entry* cache = ThreadCache();
-  if (cache == nullptr) return kNoKey;
+                          const LaunchIdentity** identity) noexcept {
+  Entry* cache = static_cast<Entry*>(t_cache);
+  if (cache == nullptr) [[unlikely]] {
+    cache = MakeThreadCache();
+    if (cache == nullptr) return kNoKey;
+  }
   const uint64_t hash = HashOf(call);
   const uint32_t epoch = epoch_.load(std::memory_order_acquire);
   // A call may be in one of two neighbouring slots, which are fetched together.
@@ -79,10 +82,10 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
     if (entry.hash == hash && entry.epoch == epoch && Same(entry.call, call)) {
       if (entry.pieces != nullptr) [[unlikely]] {
         const uint32_t key = NextPiece(&entry, identity);
-        NoteOriginOnce(*identity, recorder);
+        NoteOriginOnce(**identity, recorder);
         return key;
       }
-      *identity = entry.identity;
+      *identity = &entry.identity;
       return entry.key;
     }
     if (slot == nullptr || entry.hash == 0 || entry.epoch != epoch) slot = &entry;
@@ -91,17 +94,17 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
   if (key == kNoKey) return key;
   slot->epoch = epoch;
   const uint32_t piece = NextPiece(slot, identity);
-  NoteOriginOnce(*identity, recorder);
+  NoteOriginOnce(**identity, recorder);
   return piece;
 }
 
-uint32_t LaunchKeys::NextPiece(Entry* entry, LaunchIdentity* identity) noexcept {
-  *identity = entry->identity;
+uint32_t LaunchKeys::NextPiece(Entry* entry, const LaunchIdentity** identity) noexcept {
+  *identity = &entry->identity;
   Pieces* const pieces = entry->pieces;
   if (pieces == nullptr || pieces->whole.load(std::memory_order_relaxed)) return entry->key;
   const uint32_t place = pieces->launched.fetch_add(1, std::memory_order_relaxed);
   if (place >= pieces->keys.size()) return entry->key;
-  *identity = pieces->identities[place];
+  *identity = &pieces->identities[place];
   return pieces->keys[place];
 }
 

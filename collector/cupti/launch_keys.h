@@ -38,10 +38,13 @@ struct LaunchCall {
 class LaunchKeys {
  public:
   static constexpr uint32_t kNoKey = UINT32_MAX;
+  static constexpr LaunchIdentity kNothing{};
 
-  // Returns the number of `call`, and its identity in `*identity`. `name` is the kernel's, and is read only when the
-  // call is new. Returns kNoKey when memory ran out. This is on the path of every launch.
-  uint32_t Find(const LaunchCall& call, const char* name, Recorder& recorder, LaunchIdentity* identity) noexcept;
+  // Returns the number of `call`, and where its identity is, until the calling thread asks again. `name` is the
+  // kernel's, and is read only when the call is new. Returns kNoKey and leaves `*identity` when memory ran out. This
+  // is on the path of every launch.
+  uint32_t Find(const LaunchCall& call, const char* name, Recorder& recorder,
+                const LaunchIdentity** identity) noexcept;
 
   // Whether a kernel of NCCL's, by the name that CUPTI gives, is part of what all ranks do together, in one order.
   static bool IsCollective(const char* name) noexcept;
@@ -102,9 +105,9 @@ class LaunchKeys {
 
   uint32_t FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
                     Entry* slot) noexcept;
-  static Entry* ThreadCache() noexcept;
+  [[gnu::noinline, gnu::cold]] static Entry* MakeThreadCache() noexcept;
   // The key and the identity of a launch of a key that was split.
-  static uint32_t NextPiece(Entry* entry, LaunchIdentity* identity) noexcept;
+  static uint32_t NextPiece(Entry* entry, const LaunchIdentity** identity) noexcept;
   // The recorder's id of a kernel's readable name. May throw std::bad_alloc.
   uint32_t KernelId(const char* name, Recorder& recorder) RFINJECT_EXCLUDES(lock_);
 

@@ -40,11 +40,11 @@ TEST(LaunchKeysTest, AKeyInNoLayerGetsItsNativeStackOnce) {
   LaunchCall call;
   call.function = &function;
   call.grid[0] = 4;
-  LaunchIdentity identity;
+  const LaunchIdentity* identity = nullptr;
   for (int i = 0; i < 50; ++i) keys.Find(call, "my_kernel", recorder, &identity);
   EXPECT_EQ(g_stacks, 1);
   ASSERT_EQ(recorder.noted.size(), 1u);
-  EXPECT_EQ(recorder.noted[0], identity);
+  EXPECT_EQ(recorder.noted[0], *identity);
 
   call.grid[0] = 5;  // another key
   keys.Find(call, "my_kernel", recorder, &identity);
@@ -59,7 +59,7 @@ TEST(LaunchKeysTest, AKeyInNoLayerGetsItsNativeStackOnce) {
 TEST(LaunchKeysTest, CopiesHaveNoCounters) {
   rfinject::testing::FakeRecorder recorder;
   LaunchKeys keys;
-  LaunchIdentity identity;
+  const LaunchIdentity* identity = nullptr;
   LaunchCall call;
   const uint32_t kernel = keys.Find(call, "my_kernel", recorder, &identity);
   call.transfer = true;
@@ -79,9 +79,9 @@ TEST(LaunchKeysTest, CommunicationIsToldByTheNamesOfNcclsKernels) {
     call.function = &function;
     call.grid[0] = static_cast<uint32_t>(keys.size()) + 1;
     call.site.phase = Phase::kBackward;
-    LaunchIdentity identity;
+    const LaunchIdentity* identity = nullptr;
     keys.Find(call, name, recorder, &identity);
-    return identity.site.phase;
+    return identity->site.phase;
   };
   // As CUPTI spells them: mangled.
   EXPECT_EQ(phase_of("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"),
@@ -99,9 +99,9 @@ TEST(LaunchKeysTest, ALossScalersUpdateIsToldByItsKernel) {
     LaunchCall call;
     call.function = name;
     call.grid[0] = blocks;
-    LaunchIdentity identity;
+    const LaunchIdentity* identity = nullptr;
     keys.Find(call, name, recorder, &identity);
-    return keys.IsScaleUpdate(identity);
+    return keys.IsScaleUpdate(*identity);
   };
   const char* update = "_ZN2at6native28amp_update_scale_cuda_kernelEPfPiPKfddi";
   EXPECT_FALSE(is_update("_ZN2at6native29vectorized_elementwise_kernelEv", 1));
@@ -118,9 +118,9 @@ void LaunchManyKernels(void* keys) {
   for (uint32_t i = 1; i <= 100; ++i) {
     LaunchCall call;
     call.grid[0] = i;
-    LaunchIdentity identity;
+    const LaunchIdentity* identity = nullptr;
     static_cast<LaunchKeys*>(keys)->Find(call, "late", recorder, &identity);
-    EXPECT_EQ(identity.grid[0], i);
+    EXPECT_EQ(identity->grid[0], i);
   }
   EXPECT_EQ(std::count(allocated.begin(), allocated.end(), 'a'), std::ssize(allocated));
 }
@@ -128,7 +128,7 @@ void LaunchManyKernels(void* keys) {
 TEST(LaunchKeysTest, AThreadMayLaunchWhenItsCacheWasFreed) {
   rfinject::testing::FakeRecorder recorder;
   LaunchKeys keys;
-  LaunchIdentity identity;
+  const LaunchIdentity* identity = nullptr;
   keys.Find({}, "early", recorder, &identity);
   // Of two keys the destructor of the one that was made first runs first.
   pthread_key_t later;

@@ -58,18 +58,7 @@ void CUPTIAPI LaunchTap::OnCupti(void*, CUpti_CallbackDomain domain, CUpti_Callb
   if (tap == nullptr || data == nullptr) return;
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     const auto& call = *static_cast<const CUpti_CallbackData*>(data);
-    if (IsWaitCall(cbid)) {
-      OnWait(call);
-    } else if (IsMemoryCall(cbid)) {
-      if (tap->recording_.load(std::memory_order_acquire)) tap->memory_->OnCall(cbid, call);
-    } else if (IsCaptureCall(cbid)) {
-      tap->OnCaptureCall(cbid, call);
-    } else if (IsGraphCall(cbid)) {
-      NoteGraphCall(cbid, call, tap->graphs_);
-    } else {
-      if (IsCopyToHost(cbid)) OnWait(call);
-      call.callbackSite == CUPTI_API_ENTER ? tap->OnLaunch(cbid, call) : tap->OnExit(call);
-    }
+    tap->OnDriverCall(cbid, call);
   } else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
     const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
     if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
@@ -78,6 +67,26 @@ void CUPTIAPI LaunchTap::OnCupti(void*, CUpti_CallbackDomain domain, CUpti_Callb
       tap->OnGraphResource(cbid, resource);
     }
   }
+}
+
+void LaunchTap::OnDriverCall(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
+  switch (ListOf(cbid)) {
+    case CallList::kWait:
+      return OnWait(call);
+    case CallList::kMemory:
+      if (recording_.load(std::memory_order_acquire)) memory_->OnCall(cbid, call);
+      return;
+    case CallList::kCapture:
+      return OnCaptureCall(cbid, call);
+    case CallList::kGraph:
+      return NoteGraphCall(cbid, call, graphs_);
+    case CallList::kCopyToHost:
+      OnWait(call);
+      break;
+    case CallList::kNone:
+      break;
+  }
+  call.callbackSite == CUPTI_API_ENTER ? OnLaunch(cbid, call) : OnExit(call);
 }
 
 void LaunchTap::OnWait(const CUpti_CallbackData& data) noexcept {
@@ -95,7 +104,7 @@ bool LaunchTap::Decode(CUpti_CallbackId cbid, const CUpti_CallbackData& data, Ca
   } else if (api_.cuptiGetDeviceId != nullptr) {
     api_.cuptiGetDeviceId(data.context, &call->call.device);
   }
-  call->call.site = CurrentSite();
+  ReadCurrentSite(&call->call.site);
   const CompiledPlace place = CurrentCompiledPlace(call->call.site.layer);
   call->call.site.layer = place.layer;
   if (call->call.site.op == 0) call->compiled = place.work;
@@ -121,7 +130,7 @@ void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) 
   }
   RecordLaunch(&call, data.correlationId);
   // What follows is the driver's. A copy to the host is a wait as a whole.
-  if (!IsCopyToHost(cbid)) BeginLaunchWait(call.kind, call.call.site.phase == Phase::kBackward);
+  if (ListOf(cbid) != CallList::kCopyToHost) BeginLaunchWait(call.kind, call.call.site.phase == Phase::kBackward);
 }
 
 void LaunchTap::RecordLaunch(Call* call, uint32_t correlation_id) noexcept {
@@ -129,16 +138,16 @@ void LaunchTap::RecordLaunch(Call* call, uint32_t correlation_id) noexcept {
   if (call->kind == CallKind::kGraph) {
     number = RecordGraph(call);
   } else {
-    call->key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
+    call->key = keys_.Find(call->call, call->name, recorder_, &call->identity);
     if (call->key != LaunchKeys::kNoKey) {
-      recorder_.Record(call->record);
-      operators_.NoteLaunch(call->key, call->record.identity, call->compiled);
+      recorder_.RecordLaunch(*call->identity);
+      operators_.NoteLaunch(call->key, *call->identity, call->compiled);
     }
-    if (keys_.IsScaleUpdate(call->record.identity)) NoteScaleUpdate();
+    if (keys_.IsScaleUpdate(*call->identity)) NoteScaleUpdate();
   }
   if (log_.open()) log_.Add(call->key, correlation_id, number);
   if (call->context == nullptr) return;
-  const bool communicates = call->record.identity.site.phase == Phase::kCommunication;
+  const bool communicates = call->identity->site.phase == Phase::kCommunication;
   if (communicates && !LaunchKeys::IsCollective(call->name)) call->context->gate().Bar();
   const bool counted = call->kind != CallKind::kTransfer && !communicates;
   call->context->gate().Enter(call->key, number, counted);
@@ -148,14 +157,14 @@ void LaunchTap::RecordLaunch(Call* call, uint32_t correlation_id) noexcept {
 uint32_t LaunchTap::RecordGraph(Call* call) noexcept {
   CapturedGraphs::Launch graph = graphs_.Find(call->call.function);
   if (graph.number == 0) {
-    call->key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
+    call->key = keys_.Find(call->call, call->name, recorder_, &call->identity);
     if (call->key != LaunchKeys::kNoKey && graph.is_new) {
-      graph = graphs_.Define(call->call.function, call->key, call->record.identity);
+      graph = graphs_.Define(call->call.function, call->key, *call->identity);
     }
   }
   t_ends_step = graph.optimizer;
   if (graph.number == 0) {
-    if (call->key != LaunchKeys::kNoKey) recorder_.Record(call->record);
+    if (call->key != LaunchKeys::kNoKey) recorder_.RecordLaunch(*call->identity);
     return LaunchLog::kUnknownGraph;
   }
   call->key = graph.whole;
@@ -180,10 +189,9 @@ void LaunchTap::BeginCaptured(Call* call) noexcept {
     t_captured.executable = call->call.function;
     return;
   }
-  t_captured.key = keys_.Find(call->call, call->name, recorder_, &call->record.identity);
-  t_captured.phase = call->record.identity.site.phase;
-  if (t_captured.key != LaunchKeys::kNoKey)
-    operators_.NoteLaunch(t_captured.key, call->record.identity, call->compiled);
+  t_captured.key = keys_.Find(call->call, call->name, recorder_, &call->identity);
+  t_captured.phase = call->identity->site.phase;
+  if (t_captured.key != LaunchKeys::kNoKey) operators_.NoteLaunch(t_captured.key, *call->identity, call->compiled);
 }
 
 void LaunchTap::EndCaptured(bool done, uint32_t correlation_id) noexcept {
@@ -206,17 +214,14 @@ void LaunchTap::RecordLateGraph(const void* executable) noexcept {
 }
 
 void LaunchTap::RecordNumber(uint32_t graph) noexcept {
-  LaunchRecord launch;
-  launch.identity.kernel = graph;
-  launch.launches = LaunchRecord::kGraph;
-  recorder_.Record(launch);
+  LaunchIdentity launched;
+  launched.kernel = graph;
+  recorder_.RecordLaunch(launched, LaunchRecord::kGraph);
 }
 
 void LaunchTap::RecordLate(uint32_t key, uint32_t correlation_id) noexcept {
   if (key == LaunchKeys::kNoKey || !recording_.load(std::memory_order_acquire)) return;
-  LaunchRecord record;
-  record.identity = keys_.Identity(key);
-  recorder_.Record(record);
+  recorder_.RecordLaunch(keys_.Identity(key));
   if (log_.open()) log_.Add(key, correlation_id, LaunchLog::kNoGraph);
 }
 

@@ -88,6 +88,7 @@ class LaunchTap {
   static void CUPTIAPI OnCupti(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data);
   static void AfterForkInChild() noexcept;
   bool Enable();
+  void OnDriverCall(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept;
   static void OnWait(const CUpti_CallbackData& data) noexcept;
   // A launch that was decoded, and what is known of it.
   struct Call {
@@ -97,7 +98,7 @@ class LaunchTap {
     CountedContext* context = nullptr;
     uint32_t key = LaunchKeys::kNoKey;
     uint32_t compiled = 0;  // CompiledPlace::work
-    LaunchRecord record;
+    const LaunchIdentity* identity = &LaunchKeys::kNothing;
   };
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
   void RecordLaunch(Call* call, uint32_t correlation_id) noexcept;

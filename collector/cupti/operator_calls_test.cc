@@ -55,9 +55,9 @@ class OperatorCallsTest : public ::testing::Test {
   uint32_t Launch(const char* name) {
     LaunchCall call;
     call.function = name;
-    LaunchIdentity identity;
+    const LaunchIdentity* identity = nullptr;
     const uint32_t key = keys_.Find(call, name, recorder_, &identity);
-    calls_.NoteLaunch(key, identity, 0);
+    calls_.NoteLaunch(key, *identity, 0);
     return key;
   }
   uint64_t launches() const { return *OperatorCalls::LaunchesOfThread(); }
@@ -227,9 +227,9 @@ class OperatorSlicesTest : public OperatorCallsTest {
       LaunchCall call;
       call.function = "multiply";
       call.grid = {static_cast<uint32_t>(size), 1, 1};
-      LaunchIdentity identity;
+      const LaunchIdentity* identity = nullptr;
       const uint32_t key = keys_.Find(call, "multiply", recorder_, &identity);
-      sliced_.NoteLaunch(key, identity, 0);
+      sliced_.NoteLaunch(key, *identity, 0);
       if (!hears) continue;
       ++heard;
       EXPECT_TRUE(sliced_.OnOp(product.call(), false));
@@ -287,9 +287,9 @@ TEST_F(OperatorSlicesTest, AKeyIsSplitByWhatTwoSweepsHaveSeen) {
       Product product(i % 2 == 0 ? 64 : 32, launches());
       LaunchCall call;
       call.function = "multiply";
-      LaunchIdentity identity;
+      const LaunchIdentity* identity = nullptr;
       keys.push_back(keys_.Find(call, "multiply", recorder_, &identity));
-      sliced_.NoteLaunch(keys.back(), identity, 0);
+      sliced_.NoteLaunch(keys.back(), *identity, 0);
       if (hears) sliced_.OnOp(product.call(), false);
     }
     sliced_.OnStepEnd(step++);

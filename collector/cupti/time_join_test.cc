@@ -134,7 +134,7 @@ class GraphTimes : public ::testing::Test {
     call.function = kernel;
     call.site.layer = layer;
     call.grid[0] = grid;
-    LaunchIdentity identity;
+    const LaunchIdentity* identity = nullptr;
     return keys_.Find(call, kernel, recorder_, &identity);
   }
   // Makes it executable. Its nodes have numbers from 100 on, or none.

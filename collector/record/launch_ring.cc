@@ -19,14 +19,14 @@ LaunchRing::PushResult LaunchRing::Push(const StepRecord& step) noexcept {
   LaunchRecord record;
   record.sample_count = kStepMark;
   std::memcpy(static_cast<void*>(record.samples.data()), &step, sizeof step);
-  return PushUnits(record, kHeaderUnits + kStepUnits);
+  return PushRecord(record, kHeaderUnits + kStepUnits);
 }
 
 bool LaunchRing::PushMark(const RingPosition& position) noexcept {
   LaunchRecord record;
   record.sample_count = kPositionMark;
   std::memcpy(static_cast<void*>(record.samples.data()), &position, sizeof position);
-  if (PushUnits(record, kHeaderUnits + kPositionUnits) == PushResult::kDropped) return false;
+  if (PushRecord(record, kHeaderUnits + kPositionUnits) == PushResult::kDropped) return false;
   position_ = position;
   return true;
 }

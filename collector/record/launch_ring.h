@@ -7,6 +7,7 @@
 #define RFINJECT_COLLECTOR_RECORD_LAUNCH_RING_H_
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -80,7 +81,25 @@ class LaunchRing {
       clamped.sample_count = kMaxSamplesPerRecord;
       return Push(clamped);
     }
-    const PushResult result = PushUnits(record, kHeaderUnits + record.sample_count);
+    const PushResult result = PushRecord(record, kHeaderUnits + record.sample_count);
+    if (result == PushResult::kDropped) CountDrop();
+    return result;
+  }
+  // Pushes a launch without samples. Nearly all are; the identity is copied to where it is read.
+  PushResult Push(const LaunchIdentity& identity, uint32_t launches) noexcept {
+    const PushResult result = PushUnits(kHeaderUnits, [&](uint64_t at) {
+      const uint64_t first = at & (kUnits - 1);
+      if (first + kHeaderUnits > kUnits) [[unlikely]] {
+        LaunchRecord record;
+        record.identity = identity;
+        record.launches = launches;
+        return CopyIn(at, record, kHeaderUnits);
+      }
+      unsigned char* const to = units_[first].bytes;
+      const uint64_t counts = launches;  // and no samples
+      std::memcpy(to, &identity, sizeof identity);
+      std::memcpy(to + sizeof identity, &counts, sizeof counts);
+    });
     if (result == PushResult::kDropped) CountDrop();
     return result;
   }
@@ -150,13 +169,21 @@ class LaunchRing {
   static constexpr uint32_t kPositionMark = UINT32_MAX - 1;
   static_assert(sizeof(Unit) == sizeof(Sample));
   static_assert(offsetof(LaunchRecord, samples) == kHeaderUnits * sizeof(Unit));
+  static_assert(offsetof(LaunchRecord, launches) == sizeof(LaunchIdentity) &&
+                offsetof(LaunchRecord, sample_count) == sizeof(LaunchIdentity) + sizeof(uint32_t) &&
+                std::endian::native == std::endian::little);
   static_assert(sizeof(LaunchRecord) >= kMaxUnits * sizeof(Unit) && kHeaderUnits + kStepUnits <= kMaxUnits);
   static_assert(sizeof(StepRecord) == kStepUnits * sizeof(Unit));
   static_assert(sizeof(RingPosition) == kPositionUnits * sizeof(Unit));
 
   bool PushMark(const RingPosition& position) noexcept;
-  // Pushes the first `count` units of `record`, at most kMaxUnits.
-  PushResult PushUnits(const LaunchRecord& record, size_t count) noexcept {
+  // Pushes the first `count` units of `record`.
+  PushResult PushRecord(const LaunchRecord& record, size_t count) noexcept {
+    return PushUnits(count, [&](uint64_t at) { CopyIn(at, record, count); });
+  }
+  // Pushes `count` units, at most kMaxUnits, which `copy(uint64_t at)` copies to their place.
+  template <typename Copy>
+  PushResult PushUnits(size_t count, Copy copy) noexcept {
     if (pushing_) return PushResult::kDropped;
     pushing_ = true;
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -167,8 +194,10 @@ class LaunchRing {
       if (head + count - cached_tail_ > kUnits) result = PushResult::kDropped;
     }
     if (result == PushResult::kOk) {
-      CopyIn(head, record, count);
+      copy(head);
       head_.store(head + count, std::memory_order_release);
+      // The reader has had the next place in its cache, and a processor's own is smaller than the ring.
+      __builtin_prefetch(&units_[(head + count) & (kUnits - 1)], 1);
       if (((head ^ (head + count)) & ~(kUnits / 4 - 1)) != 0) {
         cached_tail_ = tail_.load(std::memory_order_acquire);
         if (head + count - cached_tail_ >= kUnits / 2) result = PushResult::kHalfFull;
@@ -182,12 +211,6 @@ class LaunchRing {
     const void* const data = &record;
     const uint64_t first = at & (kUnits - 1);
     const uint64_t until_end = kUnits - first;
-    // A copy of a fixed size is a few instructions, and one of a variable size a call. What is copied beyond `count`
-    // lies where the reader is not yet.
-    if (kMaxUnits <= until_end && at + kMaxUnits - cached_tail_ <= kUnits) [[likely]] {
-      std::memcpy(&units_[first], data, kMaxUnits * sizeof(Unit));
-      return;
-    }
     if (count <= until_end) {
       std::memcpy(&units_[first], data, count * sizeof(Unit));
       return;

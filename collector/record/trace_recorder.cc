@@ -118,11 +118,12 @@ void TraceRecorder::NameFrame(const NativeFrame& frame, std::string_view functio
 
 // --- Launches
 
-inline void TraceRecorder::Push(LaunchRing* ring, const LaunchRecord& record, const RingPosition& position) noexcept {
+template <typename... What>
+inline void TraceRecorder::PushAt(LaunchRing* ring, const RingPosition& position, const What&... what) noexcept {
   if (!ring->MoveTo(position)) [[unlikely]] {
     return ring->CountDrop();
   }
-  if (ring->Push(record) == LaunchRing::PushResult::kHalfFull) [[unlikely]] {
+  if (ring->Push(what...) == LaunchRing::PushResult::kHalfFull) [[unlikely]] {
     if (active()) writer_.Wake();
   }
 }
@@ -130,24 +131,28 @@ inline void TraceRecorder::Push(LaunchRing* ring, const LaunchRecord& record, co
 // Whether a launch counts is decided by one load of the step. That makes the window's edges exact: a Record that
 // happens before EndStep cannot see the step that it begins, and one that happens after it cannot see the old one
 // (read-write and write-read coherence, C++ [intro.races]).
-void TraceRecorder::Record(const LaunchRecord& record) noexcept {
+template <typename... What>
+inline void TraceRecorder::Push(const What&... what) noexcept {
   const RingPosition position = state_.progress.Position();
   if (!state_.window.Measured(position.step)) return;
-  if (!rings_.HasThread()) [[unlikely]] {
-    return RecordFirst(record, position);
+  if (rings_.HasThread()) [[likely]] {
+    return PushAt(Rings::RingOfThread(), position, what...);
   }
-  Push(Rings::RingOfThread(), record, position);
+  // The first launch of a thread, or one of a thread that gets no ring: it is kept where the thread has had one, and
+  // counted as dropped else.
+  if (LaunchRing* ring = AcquireRing(); ring != nullptr) return PushAt(ring, position, what...);
+  if (Rings::ThreadEnded()) return Add(LaunchRecord{what...});
+  rings_.CountRingless();
+}
+
+void TraceRecorder::Record(const LaunchRecord& record) noexcept { Push(record); }
+void TraceRecorder::RecordLaunch(const LaunchIdentity& identity, uint32_t launches) noexcept {
+  Push(identity, launches);
 }
 
 LaunchRing* TraceRecorder::AcquireRing() noexcept {
   clock_.Start();
   return rings_.Acquire();
-}
-
-void TraceRecorder::RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept {
-  if (LaunchRing* ring = AcquireRing(); ring != nullptr) return Push(ring, record, position);
-  if (Rings::ThreadEnded()) return Add(record);
-  rings_.CountRingless();
 }
 
 void TraceRecorder::WaitForRoom() noexcept {

@@ -52,6 +52,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void NameFrame(const NativeFrame& frame, std::string_view function) noexcept override;
 
   void Record(const LaunchRecord& record) noexcept override;
+  void RecordLaunch(const LaunchIdentity& identity, uint32_t launches) noexcept override;
   void Add(const LaunchRecord& record) noexcept override;
   void AddSamples(const LaunchRecord& record, uint64_t step) noexcept override;
   uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
@@ -107,11 +108,12 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   // where the lock or memory cannot be had.
   template <typename Do>
   auto Locked(Do what) noexcept -> decltype(what(std::declval<Definitions&>(), std::declval<Pending&>()));
-  void Push(LaunchRing* ring, const LaunchRecord& record, const RingPosition& position) noexcept;
-  // Records the first launch of a thread, or one of a thread that gets no ring: it is kept where the thread has had
-  // one, and counted as dropped else.
-  [[gnu::noinline, gnu::cold]] void RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept;
-  LaunchRing* AcquireRing() noexcept;
+  // Records what LaunchRing::Push takes.
+  template <typename... What>
+  void Push(const What&... what) noexcept;
+  template <typename... What>
+  void PushAt(LaunchRing* ring, const RingPosition& position, const What&... what) noexcept;
+  [[gnu::noinline, gnu::cold]] LaunchRing* AcquireRing() noexcept;
   // Keeps what was waited for since the last step, unless something was validated since.
   void NoteWaitsBehindLastStep() noexcept;
   // Starts or stops the measuring with the step `next`, if the user has asked for that.

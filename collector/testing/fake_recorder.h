@@ -56,6 +56,12 @@ class FakeRecorder : public NullRecorder {
       records_.push_back(record);
     }
   }
+  void RecordLaunch(const LaunchIdentity& identity, uint32_t launches) noexcept override {
+    LaunchRecord record;
+    record.identity = identity;
+    record.launches = launches;
+    Record(record);
+  }
   uint32_t DefineGraph(std::span<const GraphMember> members, const LaunchIdentity& whole,
                        bool settled) noexcept override {
     const std::lock_guard lock(mutex_);

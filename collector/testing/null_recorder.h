@@ -22,6 +22,7 @@ class NullRecorder : public Recorder {
   bool FindLayer(uint32_t, LayerDefinition*) override { return false; }
   void UpdateFacts(const RunFacts&) noexcept override {}
   void Record(const LaunchRecord&) noexcept override {}
+  void RecordLaunch(const LaunchIdentity&, uint32_t) noexcept override {}
   void Add(const LaunchRecord&) noexcept override {}
   void AddSamples(const LaunchRecord&, uint64_t) noexcept override {}
   uint32_t DefineGraph(std::span<const GraphMember>, const LaunchIdentity&, bool) noexcept override { return 0; }

@@ -257,10 +257,10 @@ uint64_t RunningNode() noexcept {
 
 void SetEvaluating(bool evaluating) noexcept { g_evaluating.store(evaluating, std::memory_order_relaxed); }
 
-Site SiteOfThread() noexcept {
+void ReadSiteOfThread(Site* site) noexcept {
   Thread& thread = t_thread;
-  Site site;
-  site.op = thread.op;
+  *site = {};
+  site->op = thread.op;
   const Running node = AskNode();
   const LayerTop top = CurrentLayer();
   const Scope* scope = thread.scope_depth != 0 ? &thread.scopes[thread.scope_depth - 1] : nullptr;
@@ -279,7 +279,7 @@ Site SiteOfThread() noexcept {
       thread.node.sequence = node.sequence;
     }
     owner = OwnerOfNode(thread, node);
-    site.node = node.name;
+    site->node = node.name;
     const void* task = g.engine_task != nullptr ? g.engine_task() : nullptr;
     if (task != thread.task) {
       thread.task = task;
@@ -292,27 +292,32 @@ Site SiteOfThread() noexcept {
   if (node.id != 0 || thread.interval_open) FollowIntervals(thread, node, owner, top, inside_node);
 
   if (scope_decides) {
-    site.phase = PhaseOf(scope->kind);
-    site.layer = top.layer;
+    site->phase = PhaseOf(scope->kind);
+    site->layer = top.layer;
   } else if (module_decides) {
-    site.phase = node.id != 0                                   ? Phase::kRecompute
-                 : g_evaluating.load(std::memory_order_relaxed) ? Phase::kEval
-                                                                : Phase::kForward;
-    site.layer = top.layer;
+    site->phase = node.id != 0                                   ? Phase::kRecompute
+                  : g_evaluating.load(std::memory_order_relaxed) ? Phase::kEval
+                                                                 : Phase::kForward;
+    site->layer = top.layer;
   } else if (node.id != 0) {
-    site.phase = Phase::kBackward;
-    site.layer = owner;
+    site->phase = Phase::kBackward;
+    site->layer = owner;
   } else if (top.depth == 0) {
     // No frame of Python's is open. A C++ program has its layers on the native stack; other programs have none there.
     const NativePlace place = CurrentNativePlace();
-    site.phase = place.phase;
-    site.layer = place.layer;
+    site->phase = place.phase;
+    site->layer = place.layer;
     // Beside the model that is validated: its loss by a function, a metric.
-    if (site.phase == Phase::kOther && g_evaluating.load(std::memory_order_relaxed) && g.grad_enabled != nullptr &&
+    if (site->phase == Phase::kOther && g_evaluating.load(std::memory_order_relaxed) && g.grad_enabled != nullptr &&
         !g.grad_enabled()) {
-      site.phase = Phase::kEval;
+      site->phase = Phase::kEval;
     }
   }
+}
+
+Site SiteOfThread() noexcept {
+  Site site;
+  ReadSiteOfThread(&site);
   return site;
 }
 

@@ -36,7 +36,8 @@ enum class NodeMeans : uint8_t {
 void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means, bool names,
                   Recorder& recorder) noexcept;
 
-// The SiteFunction (collector/site.h).
+// The SiteFunction (collector/site.h), and the same as a value.
+void ReadSiteOfThread(Site* site) noexcept;
 Site SiteOfThread() noexcept;
 
 // The function for SequenceFunctions::running_node.

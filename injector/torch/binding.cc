@@ -132,7 +132,7 @@ TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Sou
   }
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
   if (HasVirtualGpu()) ComputeWantedValues(symbols, layouts, recorder);
-  g_site_function.store(SiteOfThread, std::memory_order_release);
+  g_site_function.store(ReadSiteOfThread, std::memory_order_release);
   g_end_step.store(EndStep, std::memory_order_release);
   if (symbols.profiler_enabled != nullptr) {
     g_profiler_enabled = symbols.profiler_enabled;

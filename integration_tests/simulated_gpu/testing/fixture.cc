@@ -22,7 +22,7 @@ thread_local Site t_site;
 
 namespace {
 
-Site ThreadSite() noexcept { return t_site; }
+void ThreadSite(Site* site) noexcept { *site = t_site; }
 
 }  // namespace
 
