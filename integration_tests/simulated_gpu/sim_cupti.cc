@@ -11,6 +11,7 @@
 #include <cupti_target.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -62,8 +63,13 @@ struct Subscriber {
   CUpti_CallbackFunc callback = nullptr;
   void* user = nullptr;
   bool allows_others = false;
-  std::set<std::pair<int, uint32_t>> enabled;
+  // Flat, so that a call costs the same however many a tool hears of.
+  std::array<std::vector<bool>, CUPTI_CB_DOMAIN_SIZE> enabled;
   Records records;
+
+  bool Hears(CUpti_CallbackDomain domain, uint32_t cbid) const {
+    return callback != nullptr && cbid < enabled[domain].size() && enabled[domain][cbid];
+  }
 };
 
 enum class Scope { kNone, kProcess, kSubscriber };
@@ -86,6 +92,7 @@ World& W() {
 }
 
 constexpr size_t kRecordSize = sizeof(CUpti_ActivityKernel10);  // the longest
+constexpr uint32_t kMostCalls = 10'000;                         // more than a domain has
 constexpr size_t kManyRecords = 1000;                           // that CUPTI keeps before it hands a full buffer back
 
 thread_local bool t_destroying = false;  // inside the callback of a context that goes
@@ -107,7 +114,7 @@ std::vector<std::pair<CUpti_CallbackFunc, void*>> Callbacks(CUpti_CallbackDomain
   std::vector<std::pair<CUpti_CallbackFunc, void*>> found;
   std::lock_guard lock(W().mutex);
   for (const Subscriber& one : W().subscribers) {
-    if (one.callback != nullptr && one.enabled.count({domain, cbid}) != 0) found.emplace_back(one.callback, one.user);
+    if (one.Hears(domain, cbid)) found.emplace_back(one.callback, one.user);
   }
   return found;
 }
@@ -194,6 +201,13 @@ void Drain(Records& of, std::unique_lock<std::mutex>& lock, bool forced) {
   }
 }
 
+// Whether anybody wants records. Where nobody does, a launch costs the same whatever it launches.
+bool IsRecorded() {
+  std::lock_guard lock(W().mutex);
+  const auto all = AllRecords();
+  return std::any_of(all.begin(), all.end(), [](const Records* of) { return !of->kinds.empty(); });
+}
+
 void Record(const SimLaunch* launch, const SimNode& node, SimSpan span) {
   std::unique_lock lock(W().mutex);
   for (Records* of : AllRecords()) {
@@ -214,6 +228,7 @@ void OnExit(const SimLaunch* launch, uint64_t* data, const CUresult* result) {
 SimSlow OnBegin(const SimLaunch* launch) { return SimRangeBegin(*launch); }
 void OnRun(const SimLaunch* launch, const SimSpan* spans) {
   sim::LegacyRun(launch);
+  if (!IsRecorded()) return SimRangeRun(*launch);
   if (launch->graph == nullptr) {
     Record(launch, sim::NodeOf(*launch), *spans);
   } else {
@@ -370,11 +385,10 @@ CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle
   std::lock_guard lock(W().mutex);
   Subscriber* const found = Find(subscriber);
   SIM_CHECK("cuptiEnableCallback", found != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  if (enable != 0) {
-    found->enabled.insert({domain, cbid});
-  } else {
-    found->enabled.erase({domain, cbid});
-  }
+  SIM_CHECK("cuptiEnableCallback", domain < CUPTI_CB_DOMAIN_SIZE && cbid < kMostCalls, CUPTI_ERROR_INVALID_PARAMETER);
+  std::vector<bool>& enabled = found->enabled[domain];
+  if (cbid >= enabled.size()) enabled.resize(cbid + 1);
+  enabled[cbid] = enable != 0;
   return CUPTI_SUCCESS;
 }
 
