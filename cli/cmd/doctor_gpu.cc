@@ -121,7 +121,7 @@ void ExaminePermission(const MachineView& machine, std::vector<GpuFinding>* find
 }
 
 // Whether somebody holds the clock below what the GPU could run at, as far as nvidia-smi tells. Of clocks that are
-// locked (nvidia-smi -lgc) it says nothing.
+// locked (nvidia-smi -lgc) it says nothing: a report of a measured run does (facts/device.h).
 void ExamineClock(const std::string& smi, std::vector<GpuFinding>* findings) {
   const std::string set = ValueOf(smi, "Graphics", "\n    Applications Clocks");
   const std::string usual = ValueOf(smi, "Graphics", "\n    Default Applications Clocks");

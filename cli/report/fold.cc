@@ -23,7 +23,7 @@ Report DescribeRun(const Run& run, const Machine& machine, StepBy step_by) {
   Report report;
   report.run = run.key;
   report.process = ProcessesOf(run);
-  report.device = {.name = run.key.gpu, .list = run.devices};
+  report.device = {.name = run.key.gpu, .list = run.devices, .clock = SampledClockOf(run)};
   report.machine = machine;
   report.steps = StepsOf(run, step_by);
   report.waits = WaitsOf(run);
@@ -168,6 +168,7 @@ std::vector<Report> FoldRunBy(const Profile& profile, const Run& run, const Mach
   whole.queue.launch_bound = whole.queue.gpu_waits_share > 0 && whole.queue.host_ns > whole.clock.gpu_ns;
   whole.slow = SlowStepsOf(run, sampled);
   whole.device.sm_hz = MeasuredSmClock(run, profile.metrics);
+  if (whole.device.sm_hz == 0) whole.device.sm_hz = whole.device.clock.mean_hz;
   whole.roofs = MakeRoofs(machine, sums, whole.device.sm_hz, options.roofs);
   if (options.on != nullptr) {
     whole.device.other = OtherGpuOf(std::string(options.on->name), sums, whole.steps.divisor());

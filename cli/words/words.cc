@@ -179,7 +179,7 @@ std::vector<std::string> FactsText(const Report& report) {
       SourceLine(report),         ExpectedLine(report),    StepLine(report),     CountingText(report.clock),
       SlowStepsText(report.slow), PrecisionLine(report),   WinogradLine(report), ShareLine(report),
       OutsideLine(report),        LaunchFloorLine(report), RatioLine(report),    PmSamplingText(report.sampling),
-      SharedLine(report),         TheoryText(report)};
+      ClockText(report.device),   SharedLine(report),      TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

@@ -122,6 +122,7 @@ void ByteSampler::AddWindow(const TimeJoin& join, uint64_t step) {
   window.step = step;
   window.interval_ns = sampler_->interval_ns();
   window.samples = window_.size();
+  window.gpu_clock_khz = static_cast<uint32_t>(std::llround(std::min(sampler_->clock_hz() / 1e3, 1e8)));
   if (overflow_) return Drop(&window, kOverflow);
   if (window_.size() == 0 || join.ran.empty()) return Drop(&window, kTooFew);
   window.start_unix_ns = static_cast<int64_t>(window_.begin.front());

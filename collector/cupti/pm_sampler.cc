@@ -22,7 +22,7 @@ std::vector<std::string> SelectSampledMetrics(MetricHost& host) {
   for (const DramCounters& dram : kDramCounters) {
     std::vector<std::string> metrics = {std::string(dram.read), std::string(dram.write)};
     if (host.Passes(metrics) != 1) continue;
-    for (const std::string_view name : {kTensorCyclesMetric, kL2BytesMetric}) {
+    for (const std::string_view name : {kTensorCyclesMetric, kL2BytesMetric, kGpuCyclesMetric}) {
       metrics.emplace_back(name);
       if (host.Passes(metrics) != 1) metrics.pop_back();
     }
@@ -59,9 +59,11 @@ int PmSampler::MakePlan() {
   int host_result = 0;
   host_ = MakeProfilerHost(api_, chip, HostKind::kPmSampling, image, &host_result);
   if (host_ == nullptr) return host_result;
-  metrics_ = SelectSampledMetrics(*host_);
-  if (metrics_.empty()) return CUPTI_ERROR_NOT_SUPPORTED;
-  config_ = host_->ConfigImage(metrics_);
+  sampled_ = SelectSampledMetrics(*host_);
+  if (sampled_.empty()) return CUPTI_ERROR_NOT_SUPPORTED;
+  metrics_ = sampled_;
+  if (metrics_.back() == kGpuCyclesMetric) metrics_.pop_back();
+  config_ = host_->ConfigImage(sampled_);
   return config_.empty() ? CUPTI_ERROR_NOT_SUPPORTED : CUPTI_SUCCESS;
 }
 
@@ -93,7 +95,7 @@ int PmSampler::Configure() {
   CUptiResult result = api_.cuptiPmSamplingSetConfig(&config);
   if (result != CUPTI_SUCCESS) return result;
   std::vector<const char*> names;
-  for (const std::string& metric : metrics_) names.push_back(metric.c_str());
+  for (const std::string& metric : sampled_) names.push_back(metric.c_str());
   RFINJECT_PARAMS(CUpti_PmSampling_GetCounterDataSize, size);
   size.pPmSamplingObject = object_;
   size.pMetricNames = names.data();
@@ -125,6 +127,7 @@ int PmSampler::Stop() {
 // that the hardware's buffer has.
 int PmSampler::Decode(SampleWindow* window, bool* overflow) {
   *overflow = false;
+  clock_hz_ = 0;
   *window = {};
   window->metrics = metrics_.size();
   RFINJECT_PARAMS(CUpti_PmSampling_CounterDataImage_Initialize, initialize);
@@ -149,8 +152,9 @@ int PmSampler::Decode(SampleWindow* window, bool* overflow) {
   info.counterDataImageSize = image_.size();
   result = api_.cuptiPmSamplingGetCounterDataInfo(&info);
   if (result != CUPTI_SUCCESS) return result;
-  std::vector<double> row(metrics_.size());
+  std::vector<double> row(sampled_.size());
   uint64_t last_end = 0;
+  double cycles = 0, cycles_ns = 0;
   for (size_t i = 1; i < info.numCompletedSamples; ++i) {
     RFINJECT_PARAMS(CUpti_PmSampling_CounterData_GetSampleInfo, at);
     at.pPmSamplingObject = object_;
@@ -159,7 +163,7 @@ int PmSampler::Decode(SampleWindow* window, bool* overflow) {
     at.sampleIndex = i;
     result = api_.cuptiPmSamplingCounterDataGetSampleInfo(&at);
     if (result != CUPTI_SUCCESS) return result;
-    if (!host_->Evaluate(image_, i, metrics_, row)) return CUPTI_ERROR_INVALID_METRIC_VALUE;
+    if (!host_->Evaluate(image_, i, sampled_, row)) return CUPTI_ERROR_INVALID_METRIC_VALUE;
     last_end = at.endTimestamp;
     const bool follows = window->end.empty() || at.startTimestamp >= window->end.back();
     bool finite = follows && at.endTimestamp > at.startTimestamp;
@@ -167,13 +171,16 @@ int PmSampler::Decode(SampleWindow* window, bool* overflow) {
     if (!finite) continue;
     window->begin.push_back(at.startTimestamp);
     window->end.push_back(at.endTimestamp);
-    window->values.insert(window->values.end(), row.begin(), row.end());
+    window->values.insert(window->values.end(), row.begin(), row.begin() + static_cast<ptrdiff_t>(metrics_.size()));
+    if (sampled_.size() > metrics_.size()) cycles += row.back();
+    cycles_ns += static_cast<double>(at.endTimestamp - at.startTimestamp);
   }
+  if (cycles_ns > 0) clock_hz_ = cycles / cycles_ns * 1e9;
   // By their own clock, since the interval of a trigger by cycles is not what was asked for.
   while (!window->end.empty() && window->end.back() + kAfterStopNs > last_end) {
     window->begin.pop_back();
     window->end.pop_back();
-    window->values.resize(window->values.size() - row.size());
+    window->values.resize(window->values.size() - metrics_.size());
   }
   return CUPTI_SUCCESS;
 }

@@ -22,8 +22,8 @@
 namespace rfinject::cupti {
 
 // The metrics to sample on a chip, proven to take one pass together: DRAM read and write, then the cycles of the
-// tensor pipes and L2 bytes, each where it has room beside those before. The result is empty where this chip's DRAM
-// cannot be sampled.
+// tensor pipes, L2 bytes and last the cycles of the graphics clock, each where it has room beside those before. The
+// result is empty where this chip's DRAM cannot be sampled.
 std::vector<std::string> SelectSampledMetrics(MetricHost& host);
 
 class PmSampler {
@@ -48,8 +48,10 @@ class PmSampler {
   int Decode(SampleWindow* window, bool* overflow);
   void Close();
 
-  // DRAM read and written come first.
+  // Of a SampleWindow. DRAM read and written come first.
   const std::vector<std::string>& metrics() const { return metrics_; }
+  // The mean of the graphics clock over the window that was decoded last; 0: not sampled.
+  double clock_hz() const { return clock_hz_; }
   uint64_t interval_ns() const { return interval_ns_; }
   // How long a window may be so that it does not overflow, if the thread that ends it wakes up late.
   uint64_t window_ns() const { return std::max(interval_ns_ * kSamples, 2 * kLateNs) - kLateNs; }
@@ -66,7 +68,8 @@ class PmSampler {
   bool by_time_ = true;  // the trigger; else by cycles (gpus/chips.h)
   uint64_t interval_ns_ = 0;
   std::unique_ptr<MetricHost> host_;
-  std::vector<std::string> metrics_;
+  std::vector<std::string> sampled_, metrics_;  // the cycles of the clock are not given to kernels
+  double clock_hz_ = 0;
   std::vector<uint8_t> config_, image_;
   CUpti_PmSampling_Object* object_ = nullptr;
   bool running_ = false;

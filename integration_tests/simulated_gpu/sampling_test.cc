@@ -36,6 +36,7 @@ TEST_P(Sampled, EachKernelGetsTheBytesOfItsSamples) {
     EXPECT_GT(window.samples, 50u);
     EXPECT_GE(window.interval_ns, 2'000u);
     EXPECT_LE(window.kernel_bytes, window.dram_bytes);
+    EXPECT_NEAR(window.gpu_clock_khz, 1'410'000, 1);
     bytes += window.dram_bytes;
     in_kernels += window.kernel_bytes;
   }
@@ -48,6 +49,15 @@ TEST_P(Sampled, EachKernelGetsTheBytesOfItsSamples) {
   EXPECT_EQ(driver_.sim_calls_("cuCtxSynchronize"), 0u);
 }
 INSTANTIATE_TEST_SUITE_P(Chips, Sampled, ::testing::Values("GA100", "GH100"));
+
+TEST_P(Sampled, AClockThatSomebodyHoldsIsSeen) {
+  settings_.mode = "pm";
+  driver_.sim_set_clock_khz_(1'200'000);
+  EXPECT_TRUE(RunUntil([&] { return !recorder_.kept<trace::SampledWindow>().empty(); }));
+  for (const trace::SampledWindow& window : recorder_.kept<trace::SampledWindow>()) {
+    EXPECT_NEAR(window.gpu_clock_khz, window.samples > 0 ? 1'200'000 : 0, 1);
+  }
+}
 
 // Whether sessions of both kinds may be started at a time is not known of any GPU.
 class Together : public SimulatedGpu, public ::testing::WithParamInterface<bool> {};

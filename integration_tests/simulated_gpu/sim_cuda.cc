@@ -92,7 +92,8 @@ const SimKernel* KernelOf(CUfunction function) {
 
 int IsCurrent(CUcontext context) { return t_context == context; }
 int DeviceOf(CUcontext context) { return context->device; }
-constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf};
+constexpr int kClockKhz = 1'410'000;
+constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf, kClockKhz};
 [[gnu::constructor]] void Register() { sim_set_driver(&kDriver); }
 
 }  // namespace
@@ -152,6 +153,9 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
       break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = 108;
+      break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      *value = kClockKhz;
       break;
     default:
       *value = 1;

@@ -171,7 +171,7 @@ bool UsesTensor(const SimKernel* kernel) {
   return false;
 }
 
-// What one kernel adds to a sample's value. Cycles are of one SM with a clock of 1 GHz.
+// What one kernel adds to a sample's value. Active cycles are of one SM with a clock of 1 GHz.
 double ValueOf(const Part& part, std::string_view name, const Sample& sample) {
   const double ns = part.share * static_cast<double>(part.kernel->ns);
   const bool tensor = name.find("pipe_tensor") != name.npos;
@@ -206,6 +206,10 @@ CUptiResult SimPmEvaluate(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params
   memcpy(&sample, place, sizeof sample);
   std::fill_n(params->pMetricValues, params->numMetrics, 0.0);
   if (sim_zeros() != 0) return CUPTI_SUCCESS;
+  for (size_t i = 0; i < params->numMetrics; ++i) {
+    if (std::string_view(params->ppMetricNames[i]).find("cycles_elapsed") == std::string_view::npos) continue;
+    params->pMetricValues[i] = static_cast<double>(sample.end - sample.start) * sim_clock_khz() * 1e-6;
+  }
   for (size_t k = 0; k < sample.count; ++k) {
     Part part;
     memcpy(static_cast<void*>(&part), place + sizeof sample + k * sizeof part, sizeof part);

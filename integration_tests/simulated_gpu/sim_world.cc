@@ -36,7 +36,7 @@ struct World {
   void* callback = nullptr;
   std::atomic<int> graph_ids{SIM_GRAPH_IDS};
   std::atomic<int> exclusive{1};
-  std::atomic<int> zeros{0};
+  std::atomic<int> zeros{0}, clock_khz{0};
 };
 
 World& TheWorld() {
@@ -155,6 +155,12 @@ int sim_device_of(CUcontext context) {
 void sim_set_exclusive(int exclusive) { TheWorld().exclusive = exclusive; }
 void sim_set_zeros(int zeros) { TheWorld().zeros = zeros; }
 int sim_zeros(void) { return TheWorld().zeros; }
+void sim_set_clock_khz(int khz) { TheWorld().clock_khz = khz; }
+int sim_clock_khz(void) {
+  const int held = TheWorld().clock_khz;
+  const SimDriver* driver = TheWorld().driver;
+  return held != 0 || driver == nullptr ? held : driver->clock_khz;
+}
 int sim_exclusive(void) { return TheWorld().exclusive; }
 
 void sim_share_answers(void) {

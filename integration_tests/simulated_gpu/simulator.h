@@ -95,6 +95,7 @@ void sim_set_hooks(const SimHooks* hooks);
 struct SimDriver {
   int (*is_current)(CUcontext context);
   int (*device_of)(CUcontext context);
+  int clock_khz;  // that the GPU runs at, if nobody holds it
 };
 void sim_set_driver(const SimDriver* driver);
 
@@ -182,6 +183,9 @@ void sim_set_exclusive(int exclusive);
 // Whether the counters stay zero, as where another process holds them; what patched code counts is right.
 void sim_set_zeros(int zeros);
 int sim_zeros(void);
+// Somebody locks the clock; 0: nobody.
+void sim_set_clock_khz(int khz);
+int sim_clock_khz(void);
 int sim_exclusive(void);
 
 // From now on, what the real libraries answer is kept for this process and those that it forks, of which one may run

@@ -301,7 +301,7 @@ int DeviceOf(CUcontext context) {
   g_pop(&context);
   return device;
 }
-constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf};
+SimDriver g_driver = {&IsCurrent, &DeviceOf, 0};
 
 }  // namespace
 
@@ -337,7 +337,9 @@ extern "C" const char* sim_attach_virtual_gpu(uint64_t seed, double noise) {
   sim_set_time(/*real=*/1, /*costs=*/0);  // what collects has the machine's clock
   TheKernels().seed = seed;
   TheKernels().noise = noise;
-  sim_set_driver(&kDriver);
+  attribute(&g_driver.clock_khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 0);
+  sim_set_driver(&g_driver);
+  if (const char* held = getenv("RFX_SIM_CLOCK_KHZ"); held != nullptr) sim_set_clock_khz(atoi(held));
   SetGraphIds();
   observe(&kObserver);
   return nullptr;

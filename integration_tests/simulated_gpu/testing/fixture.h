@@ -54,6 +54,7 @@ struct Driver {
   F(sim_set_time)                \
   F(sim_set_exclusive)           \
   F(sim_set_zeros)               \
+  F(sim_set_clock_khz)           \
   F(sim_now)                     \
   F(sim_spend)                   \
   F(sim_set_graph_ids) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations) F(sim_share_answers)
