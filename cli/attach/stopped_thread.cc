@@ -66,10 +66,15 @@ StoppedThread::~StoppedThread() {
 
 StoppedThread::Stopped StoppedThread::WaitForStop(absl::Time deadline, int* signal) {
   for (;;) {
-    int status = 0;
-    const pid_t got = ::waitpid(thread_, &status, __WALL | WNOHANG);
-    if (got < 0 && errno != EINTR) return Stopped::kEnded;
-    if (got == thread_) {
+    siginfo_t event{};
+    const int looked =
+        ::waitid(P_PID, static_cast<id_t>(thread_), &event, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    if (looked != 0 && errno != EINTR) return Stopped::kEnded;
+    if (looked == 0 && event.si_pid == thread_) {
+      // How it has ended is its parent's to take, which may be this process.
+      if (event.si_code != CLD_TRAPPED && event.si_code != CLD_STOPPED) return Stopped::kEnded;
+      int status = 0;
+      if (::waitpid(thread_, &status, __WALL | WNOHANG) != thread_) continue;
       if (!WIFSTOPPED(status)) return Stopped::kEnded;
       stopped_ = true;
       *signal = WSTOPSIG(status);
