@@ -1,12 +1,14 @@
 #include "cli/attach/process.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -43,9 +45,22 @@ bool IsBegunAgain(int64_t call) {
 
 }  // namespace
 
+// Not by a stream: those throw where the process ends between opening and reading.
 std::string ReadProcFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
+  std::array<char, 16 << 10> piece;
+  for (ssize_t size = 0;;) {
+    do {
+      size = ::read(fd, piece.data(), piece.size());
+    } while (size < 0 && errno == EINTR);
+    if (size < 0) text.clear();
+    if (size <= 0) break;
+    text.append(piece.data(), static_cast<size_t>(size));
+  }
+  ::close(fd);
+  return text;
 }
 
 std::vector<Mapping> ParseMappings(std::string_view text) {
@@ -98,6 +113,7 @@ ProcessStatus ParseProcessStatus(std::string_view text) {
     const std::string_view name = TakeUpTo(':', &line);
     line.remove_prefix(std::min(line.find_first_not_of('\t'), line.size()));
     if (name == "State" && !line.empty()) status.state = line[0];
+    if (name == "PPid") (void)Parse(line, 10, &status.parent);
     if (name == "TracerPid") (void)Parse(line, 10, &status.tracer);
     if (name == "SigIgn") (void)Parse(line, 16, &status.ignored_signals);
     if (name == "x86_Thread_features") status.shadow_stack = line.find("shstk") != line.npos;

@@ -36,9 +36,12 @@ const Mapping* MappingAt(const std::vector<Mapping>& mappings, uint64_t address)
 // Of /proc/PID/status and /proc/PID/task/TID/status.
 struct ProcessStatus {
   char state = '?';              // R running, S sleeping, D waits for a device, T stopped, Z ended
+  pid_t parent = 0;
   pid_t tracer = 0;              // 0: none
   uid_t user = 0;                // the effective one
   uint64_t ignored_signals = 0;  // bit N - 1: signal N
+  uint64_t capabilities = 0;     // the effective ones; bit N: capability N
+  bool filtered = false;         // seccomp forbids it some system calls
   bool shadow_stack = false;     // returns are checked by the processor
 };
 ProcessStatus ParseProcessStatus(std::string_view text);

@@ -9,6 +9,12 @@
 namespace rfinject::cli {
 namespace {
 
+TEST(ReadProcFile, IsEmptyWhereNothingCanBeRead) {
+  EXPECT_EQ(ReadProcFile("/proc/self/mem"), "");  // opens; nothing lies at address 0
+  EXPECT_EQ(ReadProcFile("/proc/self/nothing"), "");
+  EXPECT_FALSE(ReadProcFile("/proc/self/maps").empty());
+}
+
 TEST(ParseMappings, TakesLinesOfTheKernels) {
   const std::vector<Mapping> mappings = ParseMappings(
       "00400000-0065d000 r--p 00000000 fe:00 1234                               /usr/bin/python3.11\n"
@@ -46,9 +52,10 @@ TEST(FindFile, TakesTheFirstPieceOfAFile) {
 
 TEST(ParseProcessStatus, TakesWhatIsNeeded) {
   const ProcessStatus status = ParseProcessStatus(
-      "Name:\tTracerPid:\nState:\tT (stopped)\nTracerPid:\t42\nUid:\t1000\t1001\t1000\t1000\n"
+      "Name:\tTracerPid:\nState:\tT (stopped)\nPPid:\t7\nTracerPid:\t42\nUid:\t1000\t1001\t1000\t1000\n"
       "SigIgn:\t0000000001001010\nx86_Thread_features:\tshstk wrss \n");
   EXPECT_EQ(status.state, 'T');
+  EXPECT_EQ(status.parent, 7);
   EXPECT_EQ(status.tracer, 42);
   EXPECT_EQ(status.user, 1001u);
   EXPECT_EQ(status.ignored_signals, 0x1001010u);
