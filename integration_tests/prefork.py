@@ -6,6 +6,7 @@ What a program does is the same in a child. Who tests how the library gets into 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -21,19 +22,20 @@ for name in sys.argv[1:]:
     importlib.import_module(name)
 gc.freeze()  # else each child looks at all of torch's objects again when it ends, which takes longer than its program
 for line in sys.stdin:
-    path, arguments, out, err, folder, variables = json.loads(line)
+    path, arguments, streams, folder, variables = json.loads(line)
     child = os.fork()
     if child == 0:
         os.environ.update(variables)
-        for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
-            os.dup2(os.open(name, flags | os.O_CREAT, 0o600), number)
+        for number, name in enumerate(streams):
+            os.dup2(os.open(name, (os.O_WRONLY if number else os.O_RDONLY) | os.O_CREAT, 0o600), number)
         os.chdir(folder)
         sys.path[0] = os.path.dirname(path)
         sys.argv = [path, *arguments]
         with open(path) as file:
             exec(compile(file.read(), path, "exec"), {"__name__": "__main__", "__file__": path})
         break  # and the interpreter ends as after any program
-    print(child, os.waitpid(child, 0)[1], flush=True)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
 else:
     os._exit(0)  # which says nothing of what gc.freeze kept
 """
@@ -55,19 +57,58 @@ class Prefork:
     def run(self, path, *arguments, cwd=None, **variables):
         """The child's process id, and what subprocess.run would return of it. It runs in the program's folder, or in `cwd`."""
         out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
-        self.process.stdin.write(json.dumps((path, arguments, out, err, str(cwd or os.path.dirname(path)), variables)) + "\n")
-        self.process.stdin.flush()
-        pid, status = map(int, self.process.stdout.readline().split())
+        pid = self._ask(path, arguments, (os.devnull, out, err), cwd, variables)
+        code = self._code()
         texts = []
         for name in (out, err):
             with open(name) as file:
                 texts.append(file.read().partition(NOT_COLLECTED)[0])
             os.unlink(name)
-        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
         return pid, subprocess.CompletedProcess([], code, *texts)
+
+    def start(self, path, *arguments, cwd=None, **variables):
+        """The same of a program that runs. It is to have ended before there is another one."""
+        return Started(self, path, arguments, cwd, variables)
+
+    def _ask(self, path, arguments, streams, cwd, variables):
+        self.process.stdin.write(json.dumps((path, arguments, streams, str(cwd or os.path.dirname(path)), variables)) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def _code(self):
+        status = int(self.process.stdout.readline())
+        return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
 
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Started:
+    """What of subprocess.Popen is needed of a program that runs in a child of a Prefork."""
+
+    def __init__(self, prefork, path, arguments, cwd, variables):
+        self.prefork, self.returncode = prefork, None
+        names = [os.path.join(prefork.folder, name) for name in ("in", "out", "err")]
+        for name in names:
+            os.mkfifo(name)
+        self.pid = prefork._ask(path, arguments, names, cwd, variables)
+        self.stdin, self.stdout, self.stderr = open(names[0], "w"), open(names[1]), open(names[2])
+        for name in names:
+            os.unlink(name)
+
+    def communicate(self):
+        """What it wrote, when it has ended because its standard input did."""
+        if self.returncode is None:
+            self.stdin.close()
+            self.texts = self.stdout.read(), self.stderr.read().partition(NOT_COLLECTED)[0]
+            self.stdout.close()
+            self.stderr.close()
+            self.returncode = self.prefork._code()
+        return self.texts
+
+    def kill(self):
+        if self.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/attach/image.h"
+#include "cli/attach/job.h"
 #include "cli/attach/stopped_thread.h"
 
 namespace rfinject::cli {
@@ -42,20 +43,43 @@ absl::Status Refuse(pid_t pid, const Parts&... parts) {
   return absl::FailedPreconditionError(absl::StrCat("process ", pid, " ", parts...));
 }
 
-// Why /proc/PID/mem cannot be opened.
-absl::Status WhyNoAccess(pid_t pid, uid_t user) {
+bool IsAnothers(uid_t user) { return ::geteuid() != 0 && user != ::geteuid(); }
+
+absl::Status RefuseAnothers(pid_t pid) { return Refuse(pid, "is another user's: its user may attach, or root"); }
+
+// Why the kernel lets us neither look into the process nor stop its threads (ptrace(2), "Ptrace access mode checking").
+absl::Status WhyNoAccess(pid_t pid) {
   const char now = ParseProcessStatus(ReadProcFile(absl::StrCat("/proc/", pid, "/status"))).state;
   if (now == 'Z' || now == 'X' || now == '?') return Refuse(pid, "has ended");
-  if (::geteuid() != 0 && user != ::geteuid()) return Refuse(pid, "is another user's: its user may attach, or root");
+  constexpr uint64_t kSysPtrace = uint64_t{1} << 19;
+  const ProcessStatus own = ParseProcessStatus(ReadProcFile("/proc/self/status"));
+  const bool may_all = (own.capabilities & kSysPtrace) != 0;
   const std::string scope = ReadProcFile("/proc/sys/kernel/yama/ptrace_scope");
-  if (!scope.empty() && scope[0] != '0') {
-    return Refuse(pid, "may not be looked into, since kernel.yama.ptrace_scope is ", scope.substr(0, 1),
-                  ": 'sudo sysctl kernel.yama.ptrace_scope=0' or root changes that; or ", kOtherWay);
+  const char level = scope.empty() ? '0' : scope[0];
+  if (level == '3') {
+    return Refuse(pid, "may not be looked into, since kernel.yama.ptrace_scope is 3, which stays until the machine is ",
+                  "started anew: ", kOtherWay);
   }
-  return Refuse(pid,
-                "may not be looked into: it or its container lacks the capability SYS_PTRACE (docker run "
-                "--cap-add=SYS_PTRACE); or ",
-                kOtherWay);
+  if (level != '0' && !may_all) {
+    return Refuse(pid, "may not be looked into, since kernel.yama.ptrace_scope is ", std::string(1, level),
+                  ": root may attach ('sudo rfinject attach'), or 'sudo sysctl kernel.yama.ptrace_scope=0' allows it; ",
+                  "or ", kOtherWay);
+  }
+  if (own.filtered && may_all) {
+    return Refuse(pid, "may not be stopped, since a seccomp filter forbids ptrace here (docker run --security-opt ",
+                  "seccomp=unconfined); or ", kOtherWay);
+  }
+  if (may_all) {
+    return Refuse(pid, "may not be looked into: it is in another user namespace, or a security module (AppArmor, ",
+                  "SELinux) forbids it; ", kOtherWay);
+  }
+  if (own.user == 0) {
+    return Refuse(pid, "may not be looked into, since this container or shell lacks the capability SYS_PTRACE ",
+                  "(docker run --cap-add=SYS_PTRACE, in Kubernetes securityContext.capabilities.add); or ", kOtherWay);
+  }
+  return Refuse(pid, "may not be looked into: it has rights that you have not (a capability, another group, memory ",
+                "that it keeps to itself)", own.filtered ? ", or a seccomp filter forbids ptrace" : "",
+                "; root may attach; or ", kOtherWay);
 }
 
 // What the program's file is like.
@@ -119,16 +143,6 @@ uint64_t FindInPython(const ReadMemory& read, const std::vector<Mapping>& mappin
     if (const uint64_t address = FindFunction(read, object->begin, name)) return address;
   }
   return 0;
-}
-
-// A variable of the process's environment; empty where it has none.
-std::string VariableOf(pid_t pid, const std::string& name) {
-  const std::string environment =
-      absl::StrCat(std::string(1, '\0'), ReadProcFile(absl::StrCat("/proc/", pid, "/environ")));
-  const std::string wanted = absl::StrCat(std::string(1, '\0'), name, "=");
-  const size_t begin = environment.find(wanted);
-  if (begin == environment.npos) return {};
-  return environment.substr(begin + wanted.size(), environment.find('\0', begin + 1) - begin - wanted.size());
 }
 
 // Signals would end us in the middle of what must be put back.
@@ -214,8 +228,10 @@ absl::StatusOr<PythonProcess> PythonProcess::Open(pid_t pid) {
   PythonProcess process;
   process.pid_ = pid;
   process.user_ = status.user;
+  // Also where the kernel would let us: a right that the command was given is not its user's.
+  if (IsAnothers(status.user)) return RefuseAnothers(pid);
   process.memory_ = ::open((folder + "/mem").c_str(), O_RDWR | O_CLOEXEC);
-  if (process.memory_ < 0) return WhyNoAccess(pid, status.user);
+  if (process.memory_ < 0) return WhyNoAccess(pid);
   if (absl::Status program = CheckProgram(pid); !program.ok()) return program;
   process.mappings_ = ParseMappings(ReadProcFile(folder + "/maps"));
   const std::vector<Mapping>& mappings = process.mappings_;
@@ -223,8 +239,9 @@ absl::StatusOr<PythonProcess> PythonProcess::Open(pid_t pid) {
   const Mapping* const c_library = FindFile(mappings, {"libc.so", "libc-2", "ld-musl"});
   if (c_library == nullptr) return Refuse(pid, "is a static binary, into which no library can be loaded");
   if (const Mapping* ours = FindFile(mappings, {kLibraryFile})) process.library_ = ours->path;
+  const FindVariable find_variable = InEnvironment(ReadProcFile(folder + "/environ"));
   for (const char* variable : {"LD_PRELOAD", "CUDA_INJECTION64_PATH"}) {
-    if (VariableOf(pid, variable).find(kLibraryFile) == std::string::npos || process.library_.empty()) continue;
+    if (find_variable(variable).find(kLibraryFile) == std::string::npos || process.library_.empty()) continue;
     return Refuse(pid, "was started with rfinject; 'rfinject control ", pid,
                   " start|stop' starts and stops the measuring");
   }
@@ -249,6 +266,7 @@ namespace {
 // What the child that stops a thread tells us.
 struct Outcome {
   uint64_t memory = 0;  // where the text was put; 0: it was not
+  bool forbidden = false;  // by the kernel
   std::array<char, 240> why{};
 };
 
@@ -310,6 +328,7 @@ Outcome InChild(const Make& make) {
     Outcome told;
     const absl::StatusOr<uint64_t> made = make();
     if (made.ok()) told.memory = *made;
+    told.forbidden = absl::IsPermissionDenied(made.status());
     const std::string why(made.status().message());
     why.copy(told.why.data(), told.why.size() - 1);
     (void)!::write(ends[1], &told, sizeof told);
@@ -374,6 +393,7 @@ absl::Status PythonProcess::CallOnce(const std::string& path, std::string_view n
         .Make(map_memory_, add_pending_call_, run_string_,
               [&](uint64_t at) { return TextOfCall(path, name, argument, at); });
   });
+  if (outcome.forbidden) return WhyNoAccess(pid_);
   if (outcome.memory == 0) return Refuse(pid_, "was left as it was: ", outcome.why.data());
   return WaitForAnswer(pid_, memory, outcome.memory, patience);
 }

@@ -116,6 +116,8 @@ ProcessStatus ParseProcessStatus(std::string_view text) {
     if (name == "PPid") (void)Parse(line, 10, &status.parent);
     if (name == "TracerPid") (void)Parse(line, 10, &status.tracer);
     if (name == "SigIgn") (void)Parse(line, 16, &status.ignored_signals);
+    if (name == "CapEff") (void)Parse(line, 16, &status.capabilities);
+    if (name == "Seccomp") status.filtered = line == "2";
     if (name == "x86_Thread_features") status.shadow_stack = line.find("shstk") != line.npos;
     if (name == "Uid") {
       (void)TakeUpTo('\t', &line);  // the real one

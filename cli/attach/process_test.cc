@@ -53,12 +53,14 @@ TEST(FindFile, TakesTheFirstPieceOfAFile) {
 TEST(ParseProcessStatus, TakesWhatIsNeeded) {
   const ProcessStatus status = ParseProcessStatus(
       "Name:\tTracerPid:\nState:\tT (stopped)\nPPid:\t7\nTracerPid:\t42\nUid:\t1000\t1001\t1000\t1000\n"
-      "SigIgn:\t0000000001001010\nx86_Thread_features:\tshstk wrss \n");
+      "SigIgn:\t0000000001001010\nCapEff:\t0000000000080000\nSeccomp:\t2\nx86_Thread_features:\tshstk wrss \n");
   EXPECT_EQ(status.state, 'T');
   EXPECT_EQ(status.parent, 7);
   EXPECT_EQ(status.tracer, 42);
   EXPECT_EQ(status.user, 1001u);
   EXPECT_EQ(status.ignored_signals, 0x1001010u);
+  EXPECT_EQ(status.capabilities, uint64_t{1} << 19);
+  EXPECT_TRUE(status.filtered);
   EXPECT_TRUE(status.shadow_stack);
   EXPECT_EQ(ParseProcessStatus("").state, '?');
   EXPECT_FALSE(ParseProcessStatus("x86_Thread_features:\t\n").shadow_stack);

@@ -21,6 +21,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/attach/interpreter.h"
+#include "cli/attach/job.h"
+#include "cli/attach/process.h"
 #include "cli/cmd/attached.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
@@ -35,11 +37,13 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kAttachUsage =
-    "rfinject attach [options] PID...\n\n"
+    "rfinject attach [options] PID...\n"
+    "rfinject attach [options] --job NAME\n\n"
     "Begins to measure Python programs with PyTorch that run already and were started without rfinject. The step\n"
     "that runs is left out. `rfinject detach PID` ends it, and so do --steps and --for; the program then runs as\n"
-    "before. A process is stopped for less than a millisecond. What is not done yet: programs without Python,\n"
-    "code that torch.compile makes, other processors than x86-64 (docs/use/JOBS.md).";
+    "before. A process is stopped for less than a millisecond. The PID of a launcher (torchrun, mpirun, srun, a\n"
+    "script) stands for the ranks that it started. What is not done: programs without Python, code that\n"
+    "torch.compile makes, other processors than x86-64 (docs/use/JOBS.md).";
 
 // Those of `run` that mean the same here.
 constexpr std::array<std::string_view, 8> kShared = {"output",   "skip",  "start-stopped", "overhead",
@@ -104,6 +108,8 @@ absl::StatusOr<Settings> ChooseSettings(const ParsedOptions& parsed) {
   if (!made.ok()) return made.status();
   if (!made->note.empty() && !parsed.Has("quiet")) Complain(made->note);
   Settings settings = std::move(made->settings);
+  // Who is attached to is decided here.
+  std::erase_if(settings, [](const auto& setting) { return setting.first == "RFINJECT_RANKS"; });
   // What has no GPU runs on the CPU: a virtual one has to be there before PyTorch is.
   if (parsed.Has("estimate")) settings.emplace_back("RFINJECT_ESTIMATE_ON", "cpu");
   if (!parsed.Has("quiet") && !parsed.Has("verbose")) settings.emplace_back("RFINJECT_LOG", kSilent);
@@ -119,7 +125,6 @@ absl::StatusOr<Settings> ChooseSettings(const ParsedOptions& parsed) {
       return absl::InvalidArgumentError("--for wants a time like 60s or 5m, not '" + text + "'");
     settings.emplace_back("RFINJECT_SECONDS", absl::StrCat(absl::ToInt64Seconds(time)));
   }
-  if (const std::string job = NewJobId(); !job.empty()) settings.emplace_back("RFINJECT_JOB", job);
   return settings;
 }
 
@@ -129,6 +134,44 @@ bool SeesLibrary(const PythonProcess& process, const std::string& library) {
   return ::stat(library.c_str(), &here) == 0 &&
          ::stat(absl::StrCat("/proc/", process.pid(), "/root", library).c_str(), &there) == 0 &&
          here.st_size == there.st_size;
+}
+
+FindVariable VariablesOf(pid_t pid) { return InEnvironment(ReadProcFile(absl::StrCat("/proc/", pid, "/environ"))); }
+
+// Opens all of them, before anything is done to one, but for the ranks that are not to be measured.
+bool OpenAll(const std::vector<Target>& targets, const std::string& ranks, const std::string& library,
+             std::vector<PythonProcess>* processes) {
+  const std::vector<std::string> wanted = absl::StrSplit(ranks, ',', absl::SkipEmpty());
+  for (const Target target : targets) {
+    const std::string rank = RankOf(VariablesOf(target.pid));
+    const bool all = wanted.empty() || ranks == "all" || rank.empty();
+    if (!all && std::find(wanted.begin(), wanted.end(), rank) == wanted.end()) continue;
+    absl::StatusOr<PythonProcess> process = PythonProcess::Open(target.pid);
+    if (!Succeeded(process.status())) return false;
+    if (process->library().empty() && !SeesLibrary(*process, library)) {
+      Complain(absl::StrCat("process ", target.pid, " does not see ", library,
+                            ", being in a container: run rfinject there "
+                            "(docker exec, or nsenter --target ",
+                            target.pid, " --mount --pid)"));
+      return false;
+    }
+    processes->push_back(*std::move(process));
+  }
+  if (processes->empty()) Complain("none of the processes is of the ranks " + ranks);
+  return !processes->empty();
+}
+
+// Attaches to one; says what was done, or why not.
+bool Attach(const PythonProcess& process, const std::string& library, const std::string& entries,
+            const ParsedOptions& parsed, absl::Duration patience, const std::string& output) {
+  const std::string& path = process.library().empty() ? library : process.library();
+  if (!Succeeded(process.CallLibrary(path, "rfinject_attach", &entries, patience))) return false;
+  if (parsed.Has("quiet")) return true;
+  const std::string rank = RankOf(VariablesOf(process.pid()));
+  Complain(absl::StrCat("attached to process ", process.pid(), rank.empty() ? "" : absl::StrCat(" (rank ", rank, ")"),
+                        "; the trace goes to ", output,
+                        parsed.Has("report") ? "" : absl::StrCat("; 'rfinject detach ", process.pid(), "' ends it")));
+  return true;
 }
 
 bool HasEnded(pid_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
@@ -160,7 +203,8 @@ void WaitForTraces(const std::vector<pid_t>& pids, const std::string& output) {
 VerbHelp AttachHelp() {
   VerbHelp help = {
       kAttachUsage,
-      {{"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one", kGpus},
+      {kJobOption,
+       {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one", kGpus},
        {"steps", 0, "N", "measure N whole steps of optimizers, then detach"},
        {"for", 0, "TIME", "detach when the first step ends after so long: 60s, 5m, or a number of seconds"},
        {"report", 0, "", "wait for the end of --steps or --for, then print the summary"},
@@ -173,8 +217,8 @@ VerbHelp AttachHelp() {
 
 int AttachMain(const ParsedOptions& parsed) {
   absl::Duration patience;
-  std::vector<pid_t> pids;
-  if (const int code = ReadAttachWords("attach", parsed, &pids, &patience)) return code;
+  std::vector<Target> targets;
+  if (const int code = ReadAttachWords("attach", parsed, &targets, &patience)) return code;
   if (parsed.Has("report") && !parsed.Has("steps") && !parsed.Has("for")) {
     return UsageError("attach", "--report waits for the end of --steps N or --for TIME, which is missing");
   }
@@ -186,40 +230,29 @@ int AttachMain(const ParsedOptions& parsed) {
     Complain("librfinject.so is not at " + tried);
     return 2;
   }
-  // All are looked at before anything is done to one.
   std::vector<PythonProcess> processes;
-  for (const pid_t pid : pids) {
-    absl::StatusOr<PythonProcess> process = PythonProcess::Open(pid);
-    if (!Succeeded(process.status())) return 1;
-    if (process->library().empty() && !SeesLibrary(*process, library)) {
-      Complain(absl::StrCat("process ", pid, " does not see ", library,
-                            ", being in a container: run rfinject there "
-                            "(docker exec, or nsenter --target ",
-                            pid, " --mount --pid)"));
-      return 1;
-    }
-    processes.push_back(*std::move(process));
-  }
+  if (!OpenAll(targets, parsed.Value("ranks"), library, &processes)) return 1;
+  // The ranks of a launcher have the launcher's.
+  const std::string job = LaunchersJob(VariablesOf(processes.front().pid())).empty() ? NewJobId() : "";
+  if (!job.empty()) settings->emplace_back("RFINJECT_JOB", job);
   const absl::StatusOr<std::string> output = ChooseOutput(parsed, processes.front(), &*settings);
   if (!output.ok()) {
     Complain(absl::StrCat("the output cannot be written: ", std::string(output.status().message())));
     return 2;
   }
   const std::string entries = Entries(*settings);
+  // What goes wrong with one is no reason to leave out those behind it.
+  std::vector<pid_t> attached;
   for (const PythonProcess& process : processes) {
-    const std::string& path = process.library().empty() ? library : process.library();
-    if (!Succeeded(process.CallLibrary(path, "rfinject_attach", &entries, patience))) return 1;
-    if (!parsed.Has("quiet")) {
-      Complain(
-          absl::StrCat("attached to process ", process.pid(), "; the trace goes to ", *output,
-                       parsed.Has("report") ? "" : absl::StrCat("; 'rfinject detach ", process.pid(), "' ends it")));
-    }
+    if (Attach(process, library, entries, parsed, patience, *output)) attached.push_back(process.pid());
   }
-  if (!parsed.Has("report")) return 0;
-  WaitForTraces(pids, *output);
+  const int code = attached.size() == processes.size() ? 0 : 1;
+  if (!parsed.Has("report") || attached.empty()) return code;
+  WaitForTraces(attached, *output);
   std::string word = *output;
   char* words[] = {word.data()};
-  return RunVerb("report", Arguments(words));
+  const int reported = RunVerb("report", Arguments(words));
+  return reported != 0 ? reported : code;
 }
 
 }  // namespace rfinject::cli

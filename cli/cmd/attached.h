@@ -6,11 +6,9 @@
 
 #include <sys/types.h>
 
-#include <climits>
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "cli/cmd/options.h"
 
@@ -18,24 +16,18 @@ namespace rfinject::cli {
 
 inline constexpr Option kWaitOption = {
     "wait", 0, "SECONDS", "how long the program may stay out of Python (a sleep, a computation in C); default 5"};
+inline constexpr Option kJobOption = {
+    "job", 0, "NAME", "all ranks of a job on this machine: Slurm's number, torchrun's --rdzv-id, or a PID of the job"};
 
-// Reads the process ids and --wait. Returns 0, or the exit code after a complaint.
-inline int ReadAttachWords(std::string_view verb, const ParsedOptions& parsed, std::vector<pid_t>* pids,
-                           absl::Duration* patience) {
-  uint64_t seconds = 5;
-  if (parsed.Has("wait") && (!ParseNumber(parsed.Value("wait"), &seconds) || seconds > INT_MAX)) {
-    return UsageError(verb, "--wait wants a number of seconds, not '" + parsed.Value("wait") + "'");
-  }
-  *patience = absl::Seconds(seconds);
-  for (const std::string& word : parsed.words) {
-    uint64_t pid = 0;
-    if (!ParseNumber(word, &pid) || pid == 0 || pid > INT_MAX) {
-      return UsageError(verb, absl::StrCat("'", word, "' is no number of a process"));
-    }
-    pids->push_back(static_cast<pid_t>(pid));
-  }
-  return pids->empty() ? UsageError(verb, "no process is named") : 0;
-}
+struct Target {
+  pid_t pid = 0;
+  bool named = false;  // by the user; else found below a launcher or in a job
+};
+
+// Reads the process ids, --job and --wait. In the place of a launcher are the ranks that it started. Returns 0, or the
+// exit code after a complaint.
+int ReadAttachWords(std::string_view verb, const ParsedOptions& parsed, std::vector<Target>* targets,
+                    absl::Duration* patience);
 
 }  // namespace rfinject::cli
 

@@ -10,8 +10,6 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -21,10 +19,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "cli/attach/job.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/streams.h"
-#include "cli/cmd/text_file.h"
 #include "cli/trace/files.h"
 #include "cli/trace/read.h"
 
@@ -62,31 +60,6 @@ std::vector<pid_t> NumbersIn(const std::string& folder) {
     }
   }
   return numbers;
-}
-
-// proc(5): "PID (NAME) STATE PPID ...", where NAME may hold anything.
-pid_t ParentOf(pid_t pid) {
-  const std::string text = ReadTextFile(ProcFolder(pid) + "/stat").value_or("");  // it may have ended meanwhile
-  const size_t end = text.rfind(')');
-  if (end == text.npos || end + 4 >= text.size()) return 0;
-  uint64_t parent = 0;
-  const std::string_view rest = std::string_view(text).substr(end + 4);
-  return ParseNumber(rest.substr(0, rest.find(' ')), &parent) ? static_cast<pid_t>(parent) : 0;
-}
-
-// Returns `root` and all processes that it started.
-std::vector<pid_t> ProcessesOf(pid_t root) {
-  std::multimap<pid_t, pid_t> children;
-  for (const pid_t pid : NumbersIn("/proc")) children.emplace(ParentOf(pid), pid);
-  std::vector<pid_t> all = {root};
-  std::set<pid_t> seen = {root};
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto [begin, end] = children.equal_range(all[i]);
-    for (auto child = begin; child != end; ++child) {
-      if (seen.insert(child->second).second) all.push_back(child->second);
-    }
-  }
-  return all;
 }
 
 // What the process holds open to write to, and begins as a trace does.
@@ -170,7 +143,7 @@ int ControlMain(const ParsedOptions& parsed) {
     return 1;
   }
   std::vector<Job> jobs;
-  for (const pid_t one : ProcessesOf(static_cast<pid_t>(pid))) AddTraces(one, &jobs);
+  for (const pid_t one : ProcessesBelow(ListProcesses(), static_cast<pid_t>(pid))) AddTraces(one, &jobs);
   if (jobs.empty()) {
     Complain(::access((folder + "/fd").c_str(), R_OK) != 0
                  ? absl::StrCat("process ", pid, " is another user's")

@@ -15,24 +15,27 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kDetachUsage =
-    "rfinject detach [--wait SECONDS] PID...\n\n"
+    "rfinject detach [--wait SECONDS] PID...\n"
+    "rfinject detach [--wait SECONDS] --job NAME\n\n"
     "Ends what `rfinject attach` began: the trace is closed, and the process runs as before. The library stays in\n"
     "its memory, does nothing there, and can be attached again.";
 
 }  // namespace
 
-VerbHelp DetachHelp() { return {kDetachUsage, {kWaitOption}}; }
+VerbHelp DetachHelp() { return {kDetachUsage, {kJobOption, kWaitOption}}; }
 
 int DetachMain(const ParsedOptions& parsed) {
   absl::Duration patience;
-  std::vector<pid_t> pids;
-  if (const int code = ReadAttachWords("detach", parsed, &pids, &patience)) return code;
+  std::vector<Target> targets;
+  if (const int code = ReadAttachWords("detach", parsed, &targets, &patience)) return code;
   int code = 0;
-  for (const pid_t pid : pids) {
-    const absl::StatusOr<PythonProcess> process = PythonProcess::Open(pid);
+  for (const Target target : targets) {
+    const absl::StatusOr<PythonProcess> process = PythonProcess::Open(target.pid);
     bool done = Succeeded(process.status());
     if (done && process->library().empty()) {
-      Complain(absl::StrCat("process ", pid, " has no rfinject in it"));
+      // Of a job some ranks may be measured, and others not.
+      if (!target.named && targets.size() > 1) continue;
+      Complain(absl::StrCat("process ", target.pid, " has no rfinject in it"));
       done = false;
     }
     if (done) done = Succeeded(process->CallLibrary(process->library(), "rfinject_detach", nullptr, patience));

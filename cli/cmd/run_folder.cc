@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cctype>
-#include <cstdlib>
 #include <string_view>
 
 #include "absl/time/clock.h"
+#include "cli/attach/job.h"
 #include "cli/cmd/options.h"
 
 namespace rfinject::cli {
@@ -29,20 +29,7 @@ std::string Plain(std::string_view text) {
   return name.empty() ? "run" : name;
 }
 
-// The number of the job, in a process that a launcher started for each rank. collector/process_facts.cc reads the
-// same variables for the trace.
-std::string LaunchersJob() {
-  if (const std::string id = Variable("TORCHELASTIC_RUN_ID"); !id.empty() && !Variable("RANK").empty()) {
-    return id != "none" ? id : Variable("MASTER_PORT");
-  }
-  if (std::string id = Variable("PMIX_NAMESPACE"); !id.empty()) return id;
-  const std::string tasks =
-      Variable("SLURM_STEP_NUM_TASKS").empty() ? Variable("SLURM_NTASKS") : Variable("SLURM_STEP_NUM_TASKS");
-  if (std::atoi(tasks.c_str()) > 1 && !Variable("SLURM_STEP_ID").empty() && !Variable("SLURM_PROCID").empty()) {
-    return Variable("SLURM_JOB_ID") + "." + Variable("SLURM_STEP_ID");
-  }
-  return {};
-}
+std::string OwnJob() { return LaunchersJob(&Variable); }
 
 }  // namespace
 
@@ -60,7 +47,7 @@ std::string ScriptName(std::span<const std::string> words) {
 std::string RunFolderName(const std::string& folder, std::span<const std::string> words, absl::Time now,
                           int process) {
   const std::string script = ScriptName(words);
-  if (const std::string job = LaunchersJob(); !job.empty()) return "job" + Plain(job) + "-" + script;
+  if (const std::string job = OwnJob(); !job.empty()) return "job" + Plain(job) + "-" + script;
   const std::string time = absl::FormatTime("%Y%m%d-%H%M%S", now, absl::LocalTimeZone());
   const std::string name = time + "-" + script + "-" + std::to_string(process);
   std::string tried = name;
@@ -70,7 +57,7 @@ std::string RunFolderName(const std::string& folder, std::span<const std::string
 }
 
 std::string NewJobId() {
-  if (!LaunchersJob().empty() || !Variable("RFINJECT_JOB").empty()) return {};
+  if (!OwnJob().empty() || !Variable("RFINJECT_JOB").empty()) return {};
   utsname system{};
   const std::string host = ::uname(&system) == 0 ? system.nodename : "host";
   return Plain(host) + "." + std::to_string(::getpid()) + "." + std::to_string(absl::ToUnixSeconds(absl::Now()));

@@ -7,6 +7,7 @@ More, by hand: RFINJECT_ATTACH_CYCLES=50 and RFINJECT_ATTACH_SEED=2.
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from processes import GPU, HERE, PYTHON, TIMEOUT_S, TestCase
 sys.path.insert(0, str(HERE.parent))
 import rfx_trace  # noqa: E402
 from prefork import Prefork  # noqa: E402
+from torchrun import torchrun  # noqa: E402
 
 CYCLES = int(os.environ.get("RFINJECT_ATTACH_CYCLES", 3))
 SEED = int(os.environ.get("RFINJECT_ATTACH_SEED", 1))
@@ -27,19 +29,40 @@ def threads(process):
     return sorted(os.listdir(f"/proc/{process.pid}/task"))
 
 
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
 class Attach(TestCase):
 
-    alone = None  # runs programs without rfinject, in children of a process that has torch
+    with_torch = None  # a process that has torch, whose children are the programs
 
     @classmethod
     def tearDownClass(cls):
-        if cls.alone is not None:
-            cls.alone.close()
+        if cls.with_torch is not None:
+            cls.with_torch.close()
 
-    def program(self, way, **options):
-        process = self.start(PYTHON, "-B", PROGRAMS, way, **options)
+    def prefork(self):
+        if Attach.with_torch is None:
+            Attach.with_torch = Prefork([PYTHON, "-B"], self.environment)
+        return Attach.with_torch
+
+    def start_child(self, path, *arguments, **variables):
+        """A program that is ready."""
+        process = self.prefork().start(str(path), *arguments, cwd=self.folder, **variables)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "ready\n")
         return process
+
+    def program(self, way, **variables):
+        return self.start_child(PROGRAMS, way, **variables)
+
+    def text(self, text, **variables):
+        path = self.folder / "program.py"
+        path.write_text(text)
+        return self.start_child(path, **variables)
 
     def attach(self, process, *options, **kwargs):
         return self.cli("attach", "--estimate", GPU, *options, process.pid, **kwargs)
@@ -47,13 +70,13 @@ class Attach(TestCase):
     def detach(self, process):
         return self.cli("detach", process.pid)
 
-    def end_as_alone(self, process, way):
-        """The process is to have printed what it prints without rfinject."""
-        printed = self.end(process)
-        if Attach.alone is None:
-            Attach.alone = Prefork([PYTHON, "-B"], self.environment)
-        _, alone = Attach.alone.run(str(PROGRAMS), way, printed.split()[0])
+    def check_alone(self, printed, way):
+        """It is to be what the program prints without rfinject."""
+        _, alone = self.prefork().run(str(PROGRAMS), way, printed.split()[0])
         self.assertEqual((alone.returncode, alone.stdout), (0, "ready\n" + printed), alone.stderr)
+
+    def end_as_alone(self, process, way):
+        self.check_alone(self.end(process), way)
 
     def rows(self, *trace):
         """What the run has: FLOP, bytes and launches by layer and phase, and the number of steps."""
@@ -62,10 +85,9 @@ class Attach(TestCase):
                 for row in report["layer_phases"]}
         return rows, report["steps"]
 
-    def wait_for_steps(self, trace):
-        # The first is the one that ran when the program was attached to; it counts for nothing.
+    def wait_for_steps(self, trace, steps):
         path = self.folder / trace
-        while not path.exists() or len(rfx_trace.read_trace(path, strict=False).steps) < 3:
+        while not path.exists() or len(rfx_trace.read_trace(path, strict=False).steps) < steps:
             time.sleep(0.05)
 
     def check(self, way):
@@ -104,16 +126,67 @@ class Attach(TestCase):
     def test_waiting(self):
         self.check("waiting")
 
+    def test_sleeping(self):
+        self.check("sleeping")
+
+    def test_notebook(self):
+        self.check("notebook")
+
     def test_hooks(self):
         self.check("hooks")
 
     def test_modes(self):
         self.check("modes")
 
+    def needs_compile(self):
+        has = subprocess.run([PYTHON, "-c", "import importlib.util, sys; sys.exit(not importlib.util.find_spec('torch._inductor'))"])
+        if has.returncode != 0:
+            print("note: this torch has no torch.compile")
+            self.skipTest("this torch has no torch.compile")
+
+    def test_compiled(self):
+        self.needs_compile()
+        self.check("compiled")
+
+    def test_inductor(self):
+        if CYCLES < 10:
+            self.skipTest("compiles for long; RFINJECT_ATTACH_CYCLES=10 and more have it")
+        self.needs_compile()
+        self.check("inductor")
+
+    def test_ranks_of_torchrun(self):
+        """By the launcher, by the job's name and by a rank."""
+        words = torchrun(2, self.folder / "log", "--rdzv_id", "my-job")
+        launcher = self.start(PYTHON, "-B", *words, PROGRAMS, "ddp")
+        self.assertTrue(launcher.stdout.readline().endswith("ready\n"))
+        ranks = children(launcher)
+        self.assertEqual(len(ranks), 2)
+        chance = random.Random(f"{SEED} ddp")
+        for cycle in range(CYCLES):
+            words = ([launcher.pid], ["--job", "my-job"], ["--job", ranks[1]])[cycle % 3]
+            said = self.cli("attach", "--estimate", GPU, "-o", f"{cycle}/", *words).stderr
+            self.assertEqual(re.findall(r"\(rank (\d)\)", said), ["0", "1"])
+            time.sleep(chance.random() * 0.1)
+            self.cli("detach", *words)
+            traces = rfx_trace.read_traces(self.folder / str(cycle))
+            self.assertEqual(sorted(trace.run["rank"] for trace in traces), [[0], [1]])
+        self.cli("attach", "--estimate", GPU, "--steps", 5, "--report", "-o", "one/", launcher.pid)
+        self.assertEqual(self.rows("one/")[1], 2 * 5)  # of both ranks
+        self.cli("attach", "--estimate", GPU, "--ranks", 1, "--steps", 5, "--report", "-o", "second/", launcher.pid)
+        self.assertEqual([trace.run["rank"] for trace in rfx_trace.read_traces(self.folder / "second")], [[1]])
+        self.assertIn("no process with PyTorch on this machine is one of job", self.cli("attach", "--job", "other", expect=1).stderr)
+        out, errors = launcher.communicate()
+        self.assertEqual(launcher.returncode, 0, errors)
+        self.check_alone(out.partition(":")[2], "ddp")
+
     def test_same_report_as_from_the_start(self):
         """Twice, of twenty steps each, after which it is detached by itself."""
-        self.cli("run", "--estimate", GPU, "--estimate-on", "cpu", "--skip", 1, "--steps", 20, "-o", "started.rfx", PYTHON,
-                 "-B", PROGRAMS, "plain", 40)
+        started = self.start(os.environ["RFINJECT"], "--estimate", GPU, "--estimate-on", "cpu", "--skip", 1, "--steps", 20, "-q",
+                             "-o", "started.rfx", PYTHON, "-B", PROGRAMS, "plain")
+        self.assertEqual(started.stdout.readline(), "ready\n")
+        self.assertIn("was started with rfinject", self.attach(started, expect=1).stderr)
+        self.wait_for_steps("started.rfx", 20)
+        self.end(started)
         started = self.rows("started.rfx")
         self.assertEqual(started[1], 20)
         process = self.program("plain")
@@ -141,50 +214,42 @@ class Attach(TestCase):
     def test_program_that_ends_while_attached(self):
         process = self.program("plain")
         self.attach(process, "-o", "one.rfx")
-        self.wait_for_steps("one.rfx")
+        self.wait_for_steps("one.rfx", 3)  # the first is the one that ran when it was attached to; it counts for nothing
         self.end_as_alone(process, "plain")
         self.assertGreater(self.rows("one.rfx")[1], 0)
         self.assertEqual(rfx_trace.read_trace(self.folder / "one.rfx").end["reason"], "exit")
 
     def test_program_that_is_ending(self):
         """The interpreter takes its modules down, and runs what objects of the program do last."""
-        process = self.start(PYTHON, "-B", "-c", """if True:
-            import time, torch
+        process = self.text("""if True:
+            import sys, time, torch
             class Last:
                 def __del__(self, time=time.monotonic, print=print):
                     print('ready', flush=True)
                     end = time() + 1
                     while time() < end:
                         pass
-            last = Last()""")
-        self.assertEqual(process.stdout.readline(), "ready\n")
+            sys.modules['__main__'].last = Last()""")
         self.assertIn("was left as it was", self.attach(process, "--wait", 0, expect=1).stderr)
         self.assertEqual(self.end(process), "")
 
     def test_main_thread_that_does_not_come_back(self):
         """It is left alone, and nothing happens later."""
-        process = self.start(PYTHON, "-B", "-c", "import time, torch\nprint('ready', flush=True)\ntime.sleep(2.5)\n"
-                             "print('librfinject.so' in open('/proc/self/maps').read())")
-        process.stdout.readline()
+        process = self.text("import time, torch\nprint('ready', flush=True)\ntime.sleep(2.5)\n"
+                            "print('librfinject.so' in open('/proc/self/maps').read())")
         said = self.attach(process, "--wait", 1, expect=1)
         self.assertIn("was left as it was: its main thread did not come back to Python within 1s", said.stderr)
         self.assertEqual(self.end(process), "False\n")
 
     def test_main_thread_that_comes_back(self):
-        process = self.start(PYTHON, "-B", "-c", "import time, torch\nprint('ready', flush=True)\ntime.sleep(1)\n"
-                             "print('librfinject.so' in open('/proc/self/maps').read())")
-        process.stdout.readline()
+        process = self.text("import time, torch\nprint('ready', flush=True)\ntime.sleep(1)\n"
+                            "print('librfinject.so' in open('/proc/self/maps').read())")
         self.attach(process, "--wait", TIMEOUT_S)
         self.assertEqual(self.end(process), "True\n")
 
-    def test_started_with_rfinject(self):
-        process = self.start(os.environ["RFINJECT"], "--estimate", GPU, "-q", PYTHON, "-B", PROGRAMS, "plain")
-        process.stdout.readline()
-        self.assertIn("was started with rfinject", self.attach(process, expect=1).stderr)
-
     def test_no_room_for_the_librarys_thread_local_memory(self):
         """The loader refuses the library, and the program goes on."""
-        process = self.start(PYTHON, "-B", "-c", """if True:
+        process = self.text("""if True:
             import ctypes, os, select, shutil, sys, torch
             copies = 0
             try:
@@ -197,8 +262,7 @@ class Attach(TestCase):
             print('ready', flush=True)
             while not select.select([sys.stdin], [], [], 0.01)[0]:
                 pass
-            print(copies > 0)""", variables={"TLS_HOG": os.environ["TLS_HOG"]})
-        self.assertEqual(process.stdout.readline(), "ready\n")
+            print(copies > 0)""", TLS_HOG=os.environ["TLS_HOG"])
         self.assertIn("static TLS", self.attach(process, expect=1).stderr)
         self.assertEqual(self.end(process), "True\n")
 
@@ -210,8 +274,7 @@ class Attach(TestCase):
             self.skipTest("no namespaces can be made here")
         outer = self.start(*command, PYTHON, "-B", PROGRAMS, "plain")
         self.assertEqual(outer.stdout.readline(), "ready\n")
-        with open(f"/proc/{outer.pid}/task/{outer.pid}/children") as file:
-            inside = int(file.read())
+        inside, = children(outer)
         self.cli("attach", "--estimate", GPU, "--steps", 5, "--report", "-o", "one.rfx", inside)
         self.assertEqual(self.rows("one.rfx")[1], 5)
         entered = ["nsenter", "--target", str(inside), "--mount", "--pid", "--wd=" + str(self.folder), os.environ["RFINJECT"]]
@@ -221,7 +284,7 @@ class Attach(TestCase):
         self.assertEqual(self.rows("two.rfx"), self.rows("one.rfx"))
 
     def test_disabled(self):
-        process = self.program("plain", variables={"RFINJECT_DISABLE": "1"})
+        process = self.program("plain", RFINJECT_DISABLE="1")
         self.assertIn("RFINJECT_DISABLE=1", self.attach(process, expect=1).stderr)
 
 

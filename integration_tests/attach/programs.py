@@ -13,6 +13,9 @@ import time
 import torch
 from torch import nn
 
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from torchrun import unused_port  # noqa: E402
+
 
 class Net(nn.Module):
     def __init__(self):
@@ -116,6 +119,78 @@ def waiting(training):
     asyncio.run(run())
 
 
+def sleeping(training):
+    """Is nearly always in time.sleep, where the interpreter runs nothing else."""
+    while training.step():
+        training.pause(0.1)
+
+
+def notebook(training):
+    """What ipykernel does: a loop of asyncio's on the main thread waits for cells, which another thread hears of. A cell is
+    compiled and run in a namespace of the user's, the other thread sleeps, and the loop waits for a while between cells."""
+    names = {"training": training, "__name__": "__main__"}
+    cell = "for _ in range(3):\n    if not training.step():\n        break\n"
+
+    async def run():
+        loop, cells = asyncio.get_running_loop(), asyncio.Queue()
+
+        def hear():
+            while training.goes_on:
+                training.pause(0.01)
+                loop.call_soon_threadsafe(cells.put_nowait, cell)
+                done.wait()
+                done.clear()
+        done = threading.Event()
+        listener = threading.Thread(target=hear)
+        listener.start()
+        number = 0
+        while training.goes_on:
+            number += 1
+            exec(compile(await cells.get(), f"<ipython-input-{number}>", "exec"), names)
+            done.set()
+        await loop.run_in_executor(None, listener.join)
+    asyncio.run(run())
+
+
+def compiled(training, backend="aot_eager"):
+    """torch.compile, again and again, so that some of the time is spent in its traces."""
+    import torch._dynamo
+    net = training.net
+    while training.goes_on:
+        torch._dynamo.reset()
+        training.net = torch.compile(net, backend=backend)
+        for _ in range(10):
+            if not training.step():
+                break
+            training.pause()
+
+
+def inductor(training):
+    compiled(training, "inductor")
+
+
+def ddp(training):
+    """Two ranks. Those of torchrun are told by their variables; without, this process forks them."""
+    if "RANK" not in os.environ:
+        os.environ.update(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(unused_port()))
+        child = os.fork()
+        os.environ["RANK"] = "0" if child else "1"
+    torch.distributed.init_process_group("gloo")
+    rank, net = torch.distributed.get_rank(), training.net
+    training.net = nn.parallel.DistributedDataParallel(net)
+    going = torch.ones(1)
+    while going:  # as long as the first rank does
+        training.step()
+        training.pause()
+        going.fill_(training.goes_on)
+        torch.distributed.broadcast(going, 0)
+    torch.distributed.destroy_process_group()
+    training.net = net
+    if rank != 0:
+        sys.stdout.flush()
+        os._exit(0)
+
+
 def hooks(training):
     """Most of the time is spent in Python hooks of the backward pass."""
     def spend(gradient):
@@ -153,13 +228,15 @@ def modes(training):
     training.heard = sorted(heard)
 
 
-WAYS = {way.__name__: way for way in (plain, loader, c_code, threads, forking, signals, waiting, hooks, modes)}
+WAYS = {way.__name__: way for way in (plain, loader, c_code, threads, forking, signals, waiting, sleeping, notebook, compiled,
+                                      inductor, ddp, hooks, modes)}
 
 
 def main(way, steps="0"):
     torch.set_num_threads(1)
     training = Training(int(steps))
-    print("ready", flush=True)
+    if os.environ.get("RANK", "0") == "0":
+        print("ready", flush=True)
     WAYS[way](training)
     weights = sum(parameter.double().abs().sum().item() for parameter in training.net.parameters())
     print(len(training.losses), repr(training.losses[::10]), training.heard, repr(weights), flush=True)

@@ -93,6 +93,33 @@ class Refusals(TestCase):
         self.assertEqual((said.returncode, said.stderr.count("\n")), (1, 1), said.stderr)
         self.assertIn("is another user's", said.stderr)
 
+    def refused_under(self, *prefix, **options):
+        """What is said to a command that runs with fewer rights."""
+        if subprocess.run([*prefix, "true"], capture_output=True, **options).returncode != 0:
+            print(f"note: {prefix[0] if prefix else 'a filter'} is not allowed here")
+            self.skipTest("rights cannot be taken away here")
+        sleep = self.start("sleep", 60)
+        said = subprocess.run([*prefix, os.environ["RFINJECT"], "attach", str(sleep.pid)], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, **options)
+        self.assertEqual((said.returncode, said.stderr.count("\n")), (1, 1), said.stderr)
+        self.assertIn("rfinject --start-stopped PROGRAM", said.stderr)
+        self.assertIsNone(sleep.poll())
+        return said.stderr
+
+    def test_without_the_capability(self):
+        said = self.refused_under("capsh", "--drop=cap_sys_ptrace", "--", "-c", '"$@"', "capsh")
+        self.assertIn("--cap-add=SYS_PTRACE", said)
+
+    def test_yama(self):
+        """The file says what Yama's says, and the capability is missing: so that the kernel refuses as Yama would."""
+        for level, way in (("1", "sysctl kernel.yama.ptrace_scope=0"), ("2", "sudo rfinject attach"),
+                           ("3", "stays until the machine is started anew")):
+            script = ("mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && "
+                      f"echo {level} >/proc/sys/kernel/yama/ptrace_scope && exec capsh --drop=cap_sys_ptrace -- -c '\"$@\"' capsh \"$@\"")
+            said = self.refused_under("unshare", "--mount", "sh", "-c", script, "sh")
+            self.assertIn(f"kernel.yama.ptrace_scope is {level}", said)
+            self.assertIn(way, said)
+
     def test_traced_by_another(self):
         program = ("import ctypes, os, sys, time\n"
                    "libc = ctypes.CDLL(None)\n"
