@@ -47,7 +47,8 @@ bool IsAnothers(uid_t user) { return ::geteuid() != 0 && user != ::geteuid(); }
 
 absl::Status RefuseAnothers(pid_t pid) { return Refuse(pid, "is another user's: its user may attach, or root"); }
 
-// Why the kernel lets us neither look into the process nor stop its threads (ptrace(2), "Ptrace access mode checking").
+// Why the kernel lets us neither look into the process nor stop its threads (ptrace(2), "Ptrace access mode
+// checking").
 absl::Status WhyNoAccess(pid_t pid) {
   const char now = ParseProcessStatus(ReadProcFile(absl::StrCat("/proc/", pid, "/status"))).state;
   if (now == 'Z' || now == 'X' || now == '?') return Refuse(pid, "has ended");
@@ -57,13 +58,15 @@ absl::Status WhyNoAccess(pid_t pid) {
   const std::string scope = ReadProcFile("/proc/sys/kernel/yama/ptrace_scope");
   const char level = scope.empty() ? '0' : scope[0];
   if (level == '3') {
-    return Refuse(pid, "may not be looked into, since kernel.yama.ptrace_scope is 3, which stays until the machine is ",
+    return Refuse(pid,
+                  "may not be looked into, since kernel.yama.ptrace_scope is 3, which stays until the machine is ",
                   "started anew: ", kOtherWay);
   }
   if (level != '0' && !may_all) {
-    return Refuse(pid, "may not be looked into, since kernel.yama.ptrace_scope is ", std::string(1, level),
-                  ": root may attach ('sudo rfinject attach'), or 'sudo sysctl kernel.yama.ptrace_scope=0' allows it; ",
-                  "or ", kOtherWay);
+    return Refuse(
+        pid, "may not be looked into, since kernel.yama.ptrace_scope is ", std::string(1, level),
+        ": root may attach ('sudo rfinject attach'), or 'sudo sysctl kernel.yama.ptrace_scope=0' allows it; ", "or ",
+        kOtherWay);
   }
   if (own.filtered && may_all) {
     return Refuse(pid, "may not be stopped, since a seccomp filter forbids ptrace here (docker run --security-opt ",
@@ -75,7 +78,8 @@ absl::Status WhyNoAccess(pid_t pid) {
   }
   if (own.user == 0) {
     return Refuse(pid, "may not be looked into, since this container or shell lacks the capability SYS_PTRACE ",
-                  "(docker run --cap-add=SYS_PTRACE, in Kubernetes securityContext.capabilities.add); or ", kOtherWay);
+                  "(docker run --cap-add=SYS_PTRACE, in Kubernetes securityContext.capabilities.add); or ",
+                  kOtherWay);
   }
   return Refuse(pid, "may not be looked into: it has rights that you have not (a capability, another group, memory ",
                 "that it keeps to itself)", own.filtered ? ", or a seccomp filter forbids ptrace" : "",
@@ -265,7 +269,7 @@ namespace {
 
 // What the child that stops a thread tells us.
 struct Outcome {
-  uint64_t memory = 0;  // where the text was put; 0: it was not
+  uint64_t memory = 0;     // where the text was put; 0: it was not
   bool forbidden = false;  // by the kernel
   std::array<char, 240> why{};
 };

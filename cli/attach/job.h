@@ -41,7 +41,8 @@ bool HasTorchInMemory(pid_t pid);
 
 // What is measured of `root` and what it started: the ranks where it launched some; else itself, if it has PyTorch;
 // else those with PyTorch that it started. A rank's own children (workers of its loaders) are none of these.
-std::vector<pid_t> RanksBelow(const std::vector<Process>& all, pid_t root, const HasTorch& has_torch = &HasTorchInMemory);
+std::vector<pid_t> RanksBelow(const std::vector<Process>& all, pid_t root,
+                              const HasTorch& has_torch = &HasTorchInMemory);
 // The same of a job. Its name is what LaunchersJob says or SLURM_JOB_ID; or, where no process has that, the number of
 // a process: the job that it is a rank of, or that it has launched.
 std::vector<pid_t> RanksOfJob(const std::vector<Process>& all, std::string_view name,

@@ -22,8 +22,8 @@ std::string Torchrun(const char* rank) {
 }
 
 std::string Slurm(const char* task) {
-  return Environment({"SLURM_JOB_ID=77", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2",
-                      std::string("SLURM_PROCID=") + task});
+  return Environment(
+      {"SLURM_JOB_ID=77", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2", std::string("SLURM_PROCID=") + task});
 }
 
 const std::string kShell = Environment({"PATH=/bin"});
@@ -31,8 +31,8 @@ const std::string kShell = Environment({"PATH=/bin"});
 // A shell (1) that has started torchrun (10), whose ranks have children of their own; another program with PyTorch
 // (30) beside it.
 const std::vector<Process> kJob = {
-    {1, 0, kShell},          {10, 1, kShell},          {12, 10, Torchrun("1")}, {11, 10, Torchrun("0")},
-    {21, 11, Torchrun("0")}, {22, 12, Torchrun("1")},  {30, 1, kShell},
+    {1, 0, kShell},          {10, 1, kShell},         {12, 10, Torchrun("1")}, {11, 10, Torchrun("0")},
+    {21, 11, Torchrun("0")}, {22, 12, Torchrun("1")}, {30, 1, kShell},
 };
 
 HasTorch AllBut(std::set<pid_t> without) {
@@ -77,9 +77,9 @@ TEST(RanksBelow, EndsWhereNumbersWereGivenAgain) {
 
 TEST(RanksOfJob, AreFoundByItsName) {
   EXPECT_EQ(RanksOfJob(kJob, "29500", AllBut({})), (Pids{11, 12}));
-  const std::vector<Process> slurm = {{1, 0, kShell},       {2, 1, Environment({"SLURM_JOB_ID=77"})},
-                                      {3, 1, Slurm("1")},   {4, 1, Slurm("0")},
-                                      {5, 4, Slurm("0")},   {6, 1, Environment({"SLURM_JOB_ID=78"})}};
+  const std::vector<Process> slurm = {{1, 0, kShell},     {2, 1, Environment({"SLURM_JOB_ID=77"})},
+                                      {3, 1, Slurm("1")}, {4, 1, Slurm("0")},
+                                      {5, 4, Slurm("0")}, {6, 1, Environment({"SLURM_JOB_ID=78"})}};
   EXPECT_EQ(RanksOfJob(slurm, "77", AllBut({1, 2})), (Pids{4, 3}));
   EXPECT_EQ(RanksOfJob(slurm, "77.0", AllBut({1, 2})), (Pids{4, 3}));
   EXPECT_EQ(RanksOfJob(slurm, "78", AllBut({})), (Pids{6}));

@@ -35,7 +35,7 @@ const Mapping* MappingAt(const std::vector<Mapping>& mappings, uint64_t address)
 
 // Of /proc/PID/status and /proc/PID/task/TID/status.
 struct ProcessStatus {
-  char state = '?';              // R running, S sleeping, D waits for a device, T stopped, Z ended
+  char state = '?';  // R running, S sleeping, D waits for a device, T stopped, Z ended
   pid_t parent = 0;
   pid_t tracer = 0;              // 0: none
   uid_t user = 0;                // the effective one

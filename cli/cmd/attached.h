@@ -17,15 +17,16 @@ namespace rfinject::cli {
 inline constexpr Option kWaitOption = {
     "wait", 0, "SECONDS", "how long the program may stay out of Python (a sleep, a computation in C); default 5"};
 inline constexpr Option kJobOption = {
-    "job", 0, "NAME", "all ranks of a job on this machine: Slurm's number, torchrun's --rdzv-id, or a PID of the job"};
+    "job", 0, "NAME",
+    "all ranks of a job on this machine: Slurm's number, torchrun's --rdzv-id, or a PID of the job"};
 
 struct Target {
   pid_t pid = 0;
   bool named = false;  // by the user; else found below a launcher or in a job
 };
 
-// Reads the process ids, --job and --wait. In the place of a launcher are the ranks that it started. Returns 0, or the
-// exit code after a complaint.
+// Reads the process ids, --job and --wait. In the place of a launcher are the ranks that it started. Returns 0, or
+// the exit code after a complaint.
 int ReadAttachWords(std::string_view verb, const ParsedOptions& parsed, std::vector<Target>* targets,
                     absl::Duration* patience);
 

@@ -4,10 +4,13 @@ without, and what is measured is what is measured from the start.
 More, by hand: RFINJECT_ATTACH_CYCLES=50 and RFINJECT_ATTACH_SEED=2.
 """
 
+import ctypes
+import errno
 import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -32,6 +35,20 @@ def threads(process):
 def children(process):
     with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
         return [int(word) for word in file.read().split()]
+
+
+def forbid_ptrace():
+    """For this process and what it starts: seccomp(2), with a program of the kernel's packet filter."""
+    load, jump_if_equal, give, allow, fail = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000
+    program = b"".join(struct.pack("HBBI", *line) for line in (
+        (load, 0, 0, 0),  # the number of the call
+        (jump_if_equal, 0, 1, 101), (give, 0, 0, fail | errno.EPERM), (give, 0, 0, allow)))
+    text = ctypes.create_string_buffer(program)
+    header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(text))
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
+    if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or libc.prctl(set_seccomp, filter_mode, header, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
 
 
 class Attach(TestCase):
@@ -282,6 +299,13 @@ class Attach(TestCase):
                               env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertEqual(self.rows("two.rfx"), self.rows("one.rfx"))
+
+    def test_filter_that_forbids_ptrace(self):
+        """As containers have where the kernel is old."""
+        process = self.program("plain")
+        said = self.attach(process, expect=1, preexec_fn=forbid_ptrace).stderr
+        self.assertIn("a seccomp filter forbids ptrace here", said)
+        self.end_as_alone(process, "plain")
 
     def test_disabled(self):
         process = self.program("plain", RFINJECT_DISABLE="1")

@@ -85,13 +85,16 @@ class Refusals(TestCase):
             print("note: only root can be another user's victim here")
             self.skipTest("needs root")
         sleep = self.start("sleep", 60)
-        probe = subprocess.run([os.environ["RFINJECT"], "version"], user=65534, capture_output=True, cwd="/")
-        if probe.returncode != 0:
-            self.skipTest("another user cannot reach the command")
-        said = subprocess.run([os.environ["RFINJECT"], "attach", str(sleep.pid)], user=65534, group=65534, extra_groups=[],
-                              cwd="/", capture_output=True, text=True, env={**self.environment, "HOME": "/"})
-        self.assertEqual((said.returncode, said.stderr.count("\n")), (1, 1), said.stderr)
-        self.assertIn("is another user's", said.stderr)
+        # The second has the right from the kernel's point of view.
+        for rights in ([], ["--inh-caps", "+sys_ptrace", "--ambient-caps", "+sys_ptrace"]):
+            other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *rights, os.environ["RFINJECT"]]
+            if subprocess.run([*other, "version"], capture_output=True, cwd="/").returncode != 0:
+                print("note: another user cannot reach the command, or be given a capability")
+                self.skipTest("another user cannot reach the command, or be given a capability")
+            said = subprocess.run([*other, "attach", str(sleep.pid)], cwd="/", capture_output=True, text=True,
+                                  env={**self.environment, "HOME": "/"})
+            self.assertEqual((said.returncode, said.stderr.count("\n")), (1, 1), said.stderr)
+            self.assertIn("is another user's", said.stderr)
 
     def refused_under(self, *prefix, **options):
         """What is said to a command that runs with fewer rights."""
