@@ -381,11 +381,18 @@ absl::Status PythonProcess::CallLibrary(const std::string& path, std::string_vie
                                         absl::Duration patience) const {
   // The library says so where the main thread was met in the middle of something.
   constexpr absl::Duration kPause = absl::Milliseconds(50);
+  constexpr std::string_view kBusy = ": busy: ";
   const absl::Time deadline = absl::Now() + patience;
   for (;; absl::SleepFor(kPause)) {
     absl::Status status = CallOnce(path, name, argument, patience);
-    const bool busy = std::string(status.message()).find(": busy: ") != std::string::npos;
-    if (!busy || absl::Now() + kPause >= deadline) return status;
+    const std::string message(status.message());
+    const size_t busy = message.find(kBusy);
+    if (busy == message.npos) return status;
+    if (absl::Now() + kPause >= deadline) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("process ", pid_, ": ", message.substr(busy + kBusy.size()), ", whenever it was looked at for ",
+                       absl::FormatDuration(patience), " (--wait SECONDS waits longer)"));
+    }
   }
 }
 

@@ -3,6 +3,7 @@ standard input ends, and prints for how many steps and what it has learnt. `prog
 out what only takes time, and prints the same."""
 
 import asyncio
+import logging
 import os
 import select
 import signal
@@ -120,9 +121,12 @@ def waiting(training):
 
 
 def sleeping(training):
-    """Is nearly always in time.sleep, where the interpreter runs nothing else."""
+    """Is nearly always in time.sleep, or in C without the GIL, as in a long synchronize of CUDA's."""
+    import ctypes
+    libc = ctypes.CDLL(None)
     while training.step():
         training.pause(0.1)
+        libc.usleep(0 if training.fast else 100_000)
 
 
 def notebook(training):
@@ -166,6 +170,7 @@ def compiled(training, backend="aot_eager"):
 
 
 def inductor(training):
+    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # which looks for CUDA
     compiled(training, "inductor")
 
 
