@@ -366,7 +366,7 @@ absl::Status WaitForAnswer(pid_t pid, const ProcessMemory& memory, uint64_t at, 
     if (runs) return Refuse(pid, "has begun and is not done after ", absl::FormatDuration(kTextPatience));
     if (std::exchange(taken_back, true)) {
       return Refuse(pid, "was left as it was: its main thread did not come back to Python within ",
-                    absl::FormatDuration(patience), " (it sleeps or computes in C; --wait SECONDS waits longer)");
+                    absl::FormatDuration(patience), " (it sleeps, waits or computes in C; --wait SECONDS waits longer)");
     }
     // The interpreter may be reading it at this moment: one more look tells.
     constexpr char kNothing = '\0';
