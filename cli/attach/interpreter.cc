@@ -34,6 +34,9 @@ constexpr absl::Duration kThreadPatience = absl::Seconds(5);
 constexpr absl::Duration kTextPatience = absl::Seconds(30);
 constexpr absl::Duration kLookForAnswer = absl::Milliseconds(2);
 
+// In a status: the process was met in the middle of something, and another moment may do. The library says so, too.
+constexpr std::string_view kBusy = ": busy: ";
+
 constexpr const char* kLibraryFile = "librfinject.so";
 constexpr const char* kOtherWay =
     "start it with rfinject instead: 'rfinject --start-stopped PROGRAM', later 'rfinject control PID start'";
@@ -271,6 +274,7 @@ namespace {
 struct Outcome {
   uint64_t memory = 0;     // where the text was put; 0: it was not
   bool forbidden = false;  // by the kernel
+  bool none = false;       // no thread could be stopped, and nothing was done: another moment may do
   std::array<char, 240> why{};
 };
 
@@ -291,6 +295,7 @@ class Request {
       last = thread.Stop(tid, deadline);
       if (absl::IsUnavailable(last)) continue;
       if (!last.ok()) return last;
+      none_ = false;
       if (at_ == 0) {
         const uint64_t size = kPage + text(0).size() + kPage;
         absl::StatusOr<uint64_t> mapped =
@@ -310,6 +315,7 @@ class Request {
     }
     return last;
   }
+  bool none() const { return none_; }
 
  private:
   const pid_t pid_;
@@ -317,11 +323,12 @@ class Request {
   const std::vector<Mapping>& mappings_;
   const uint64_t trap_;
   uint64_t at_ = 0;
+  bool none_ = true;  // no thread was stopped
 };
 
-// Runs `make` in a child and returns what it tells.
+// Makes the request in a child and returns what that tells.
 template <typename Make>
-Outcome InChild(const Make& make) {
+Outcome InChild(Request request, const Make& make) {
   Outcome outcome;
   std::strcpy(outcome.why.data(), "the process that stops a thread could not be started");
   int ends[2];
@@ -330,9 +337,10 @@ Outcome InChild(const Make& make) {
   const pid_t child = ::fork();
   if (child == 0) {
     Outcome told;
-    const absl::StatusOr<uint64_t> made = make();
+    const absl::StatusOr<uint64_t> made = make(request);
     if (made.ok()) told.memory = *made;
     told.forbidden = absl::IsPermissionDenied(made.status());
+    told.none = absl::IsUnavailable(made.status()) && request.none();
     const std::string why(made.status().message());
     why.copy(told.why.data(), told.why.size() - 1);
     (void)!::write(ends[1], &told, sizeof told);
@@ -366,7 +374,8 @@ absl::Status WaitForAnswer(pid_t pid, const ProcessMemory& memory, uint64_t at, 
     if (runs) return Refuse(pid, "has begun and is not done after ", absl::FormatDuration(kTextPatience));
     if (std::exchange(taken_back, true)) {
       return Refuse(pid, "was left as it was: its main thread did not come back to Python within ",
-                    absl::FormatDuration(patience), " (it sleeps, waits or computes in C; --wait SECONDS waits longer)");
+                    absl::FormatDuration(patience),
+                    " (it sleeps, waits or computes in C; --wait SECONDS waits longer)");
     }
     // The interpreter may be reading it at this moment: one more look tells.
     constexpr char kNothing = '\0';
@@ -379,9 +388,7 @@ absl::Status WaitForAnswer(pid_t pid, const ProcessMemory& memory, uint64_t at, 
 
 absl::Status PythonProcess::CallLibrary(const std::string& path, std::string_view name, const std::string* argument,
                                         absl::Duration patience) const {
-  // The library says so where the main thread was met in the middle of something.
   constexpr absl::Duration kPause = absl::Milliseconds(50);
-  constexpr std::string_view kBusy = ": busy: ";
   const absl::Time deadline = absl::Now() + patience;
   for (;; absl::SleepFor(kPause)) {
     absl::Status status = CallOnce(path, name, argument, patience);
@@ -389,9 +396,9 @@ absl::Status PythonProcess::CallLibrary(const std::string& path, std::string_vie
     const size_t busy = message.find(kBusy);
     if (busy == message.npos) return status;
     if (absl::Now() + kPause >= deadline) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("process ", pid_, ": ", message.substr(busy + kBusy.size()), ", whenever it was looked at for ",
-                       absl::FormatDuration(patience), " (--wait SECONDS waits longer)"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "process ", pid_, ": ", message.substr(busy + kBusy.size()), ", whenever it was looked at for ",
+          absl::FormatDuration(patience), " (--wait SECONDS waits longer)"));
     }
   }
 }
@@ -399,12 +406,13 @@ absl::Status PythonProcess::CallLibrary(const std::string& path, std::string_vie
 absl::Status PythonProcess::CallOnce(const std::string& path, std::string_view name, const std::string* argument,
                                      absl::Duration patience) const {
   const ProcessMemory memory(memory_);
-  const Outcome outcome = InChild([&] {
-    return Request(pid_, memory, mappings_, trap_)
-        .Make(map_memory_, add_pending_call_, run_string_,
-              [&](uint64_t at) { return TextOfCall(path, name, argument, at); });
+  const Outcome outcome = InChild(Request(pid_, memory, mappings_, trap_), [&](Request& request) {
+    return request.Make(map_memory_, add_pending_call_, run_string_,
+                        [&](uint64_t at) { return TextOfCall(path, name, argument, at); });
   });
   if (outcome.forbidden) return WhyNoAccess(pid_);
+  if (outcome.none)
+    return absl::UnavailableError(absl::StrCat("process ", pid_, std::string(kBusy), outcome.why.data()));
   if (outcome.memory == 0) return Refuse(pid_, "was left as it was: ", outcome.why.data());
   return WaitForAnswer(pid_, memory, outcome.memory, patience);
 }

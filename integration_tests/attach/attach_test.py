@@ -8,6 +8,7 @@ import ctypes
 import errno
 import json
 import os
+import pathlib
 import random
 import re
 import struct
@@ -87,7 +88,7 @@ class Attach(TestCase):
         return self.cli("attach", "--estimate", GPU, *options, process.pid, **kwargs)
 
     def detach(self, process):
-        return self.cli("detach", process.pid)
+        return self.cli("detach", "--wait", TIMEOUT_S, process.pid)
 
     def check_alone(self, printed, way):
         """It is to be what the program prints without rfinject."""
@@ -252,6 +253,28 @@ class Attach(TestCase):
         said = self.attach(process, "--wait", 1, expect=1).stderr
         self.assertIn("it is in a backward pass or a trace, whenever it was looked at for 1s (--wait", said)
         self.assertEqual(self.end(process), "[1.0, 1.0]\n")
+
+    def test_only_thread_that_cannot_be_stopped(self):
+        """A process that starts another (vfork) goes on when the other has its program. Here that waits for a file."""
+        os.mkfifo(self.folder / "fifo")
+        process = self.text("""if True:
+            import os, sys, torch
+            print('ready', flush=True)
+            child = os.posix_spawn(sys.executable, [sys.executable, '-c', ''], os.environ, file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, 'fifo', os.O_RDONLY, 0)])
+            print(os.waitpid(child, 0)[1], flush=True)
+            sys.stdin.read()""")
+        self.addCleanup(lambda: os.close(os.open(self.folder / "fifo", os.O_RDWR)))
+        while "D (disk sleep)" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
+            pass
+        said = self.attach(process, "--wait", 1, expect=1).stderr
+        self.assertIn("no thread of it can be stopped, whenever it was looked at for 1s (--wait", said)
+        command = subprocess.Popen([os.environ["RFINJECT"], "attach", "--estimate", GPU, "-q", "--wait", str(TIMEOUT_S), "-o",
+                                    "one.rfx", str(process.pid)], cwd=self.folder, env=self.environment)
+        self.addCleanup(command.wait)
+        open(self.folder / "fifo", "w").close()
+        self.assertEqual(command.wait(), 0)
+        self.assertEqual(self.end(process), "0\n")
 
     def test_program_that_is_ending(self):
         """The interpreter takes its modules down, and runs what objects of the program do last."""
