@@ -259,7 +259,7 @@ absl::StatusOr<PythonProcess> PythonProcess::Open(pid_t pid) {
   process.add_pending_call_ = FindInPython(read, mappings, "Py_AddPendingCall");
   process.run_string_ = FindInPython(read, mappings, "PyRun_SimpleString");
   if (process.add_pending_call_ == 0 || process.run_string_ == 0) {
-    return Refuse(pid, "runs no Python; rfinject attaches to Python programs only, others are started with it");
+    return Refuse(pid, "runs no Python, and rfinject attaches to Python programs only: ", kOtherWay);
   }
   if (FindFile(mappings, {"libtorch_cpu.so"}) == nullptr) return Refuse(pid, "has not loaded PyTorch");
   process.map_memory_ = FindFunction(read, c_library->begin, "mmap");
