@@ -152,7 +152,7 @@ uint64_t FindInPython(const ReadMemory& read, const std::vector<Mapping>& mappin
   return 0;
 }
 
-// Signals would end us in the middle of what must be put back.
+// Signals would end us in the middle of what must be put back. They arrive when this ends.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -163,6 +163,13 @@ class SignalsHeld {
   ~SignalsHeld() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
   SignalsHeld(const SignalsHeld&) = delete;
   SignalsHeld& operator=(const SignalsHeld&) = delete;
+  // Whether somebody wants this command to end.
+  static bool Interrupted() {
+    sigset_t pending;
+    ::sigpending(&pending);
+    return ::sigismember(&pending, SIGINT) == 1 || ::sigismember(&pending, SIGTERM) == 1 ||
+           ::sigismember(&pending, SIGHUP) == 1;
+  }
 
  private:
   sigset_t before_;
@@ -326,14 +333,13 @@ class Request {
   bool none_ = true;  // no thread was stopped
 };
 
-// Makes the request in a child and returns what that tells.
+// Makes the request in a child, with signals held, and returns what that tells.
 template <typename Make>
 Outcome InChild(Request request, const Make& make) {
   Outcome outcome;
   std::strcpy(outcome.why.data(), "the process that stops a thread could not be started");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return outcome;
-  const SignalsHeld held;
   const pid_t child = ::fork();
   if (child == 0) {
     Outcome told;
@@ -370,7 +376,7 @@ absl::Status WaitForAnswer(pid_t pid, const ProcessMemory& memory, uint64_t at, 
       return absl::FailedPreconditionError(absl::StrCat("process ", pid, ": ", message.data()));
     }
     if (state == kRuns && !std::exchange(runs, true)) deadline = absl::Now() + kTextPatience;
-    if (absl::Now() < deadline) continue;
+    if (absl::Now() < deadline && (runs || taken_back || !SignalsHeld::Interrupted())) continue;
     if (runs) return Refuse(pid, "has begun and is not done after ", absl::FormatDuration(kTextPatience));
     if (std::exchange(taken_back, true)) {
       return Refuse(pid, "was left as it was: its main thread did not come back to Python within ",
@@ -406,6 +412,8 @@ absl::Status PythonProcess::CallLibrary(const std::string& path, std::string_vie
 absl::Status PythonProcess::CallOnce(const std::string& path, std::string_view name, const std::string* argument,
                                      absl::Duration patience) const {
   const ProcessMemory memory(memory_);
+  // Interrupted, the command takes its request back before it ends.
+  const SignalsHeld held;
   const Outcome outcome = InChild(Request(pid_, memory, mappings_, trap_), [&](Request& request) {
     return request.Make(map_memory_, add_pending_call_, run_string_,
                         [&](uint64_t at) { return TextOfCall(path, name, argument, at); });

@@ -87,8 +87,14 @@ StoppedThread::Stopped StoppedThread::WaitForStop(absl::Time deadline, int* sign
 
 absl::Status StoppedThread::Stop(pid_t thread, absl::Time deadline) {
   if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) {
-    return errno == EPERM ? absl::PermissionDeniedError("ptrace is not allowed")
-                          : absl::UnavailableError("the thread has ended");
+    if (errno != EPERM) return absl::UnavailableError("the thread has ended");
+    // So the kernel refuses a second tracer, too: that of another command is gone in a moment.
+    const pid_t tracer = ParseProcessStatus(ReadProcFile(absl::StrCat("/proc/", thread, "/status"))).tracer;
+    if (tracer != 0) return absl::UnavailableError(absl::StrCat("it is traced by process ", tracer));
+    if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) {
+      return errno == EPERM ? absl::PermissionDeniedError("ptrace is not allowed")
+                            : absl::UnavailableError("the thread has ended");
+    }
   }
   thread_ = thread;
   if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0)

@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -231,6 +232,40 @@ class Attach(TestCase):
         self.attach(process, "--steps", 5, "--report")
         self.assertEqual(self.rows()[1], 5)  # of the latest run here
 
+    def command(self, *words):
+        """The command, while it runs."""
+        command = subprocess.Popen([os.environ["RFINJECT"], *map(str, words)], cwd=self.folder, env=self.environment, text=True,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(command.stderr.close)
+        self.addCleanup(command.wait)
+        self.addCleanup(command.kill)
+        return command
+
+    def test_two_commands_at_once(self):
+        process = self.program("plain")
+        for _ in range(3 * CYCLES):
+            commands = [self.command("attach", "--estimate", GPU, "-q", process.pid) for _ in range(3)]
+            said = [command.communicate()[1] for command in commands]
+            self.assertEqual(sorted(command.returncode for command in commands), [0, 1, 1], said)
+            for one in said:
+                self.assertRegex(one, "^$|rfinject is attached to it already|is traced by process")
+            self.detach(process)
+        self.end_as_alone(process, "plain")
+
+    def test_command_that_is_interrupted(self):
+        """It takes its request back."""
+        process = self.text("import sys, torch\nprint('ready', flush=True)\nsys.stdin.read()\n"
+                            "print('librfinject.so' in open('/proc/self/maps').read())")
+        maps = pathlib.Path(f"/proc/{process.pid}/maps")
+        before = maps.read_text()
+        command = self.command("attach", "--estimate", GPU, "--wait", TIMEOUT_S, process.pid)
+        while maps.read_text() == before:  # until there is a place for the text
+            pass
+        command.send_signal(signal.SIGINT)
+        command.communicate()
+        self.assertEqual(command.returncode, -signal.SIGINT)
+        self.assertEqual(self.end(process), "False\n")
+
     def test_program_that_ends_while_attached(self):
         process = self.program("plain")
         self.attach(process, "-o", "one.rfx")
@@ -269,11 +304,10 @@ class Attach(TestCase):
             pass
         said = self.attach(process, "--wait", 1, expect=1).stderr
         self.assertIn("no thread of it can be stopped, whenever it was looked at for 1s (--wait", said)
-        command = subprocess.Popen([os.environ["RFINJECT"], "attach", "--estimate", GPU, "-q", "--wait", str(TIMEOUT_S), "-o",
-                                    "one.rfx", str(process.pid)], cwd=self.folder, env=self.environment)
-        self.addCleanup(command.wait)
+        command = self.command("attach", "--estimate", GPU, "-q", "--wait", TIMEOUT_S, "-o", "one.rfx", process.pid)
         open(self.folder / "fifo", "w").close()
-        self.assertEqual(command.wait(), 0)
+        command.communicate()
+        self.assertEqual(command.returncode, 0)
         self.assertEqual(self.end(process), "0\n")
 
     def test_program_that_is_ending(self):
