@@ -245,6 +245,8 @@ def main(way, steps="0"):
     WAYS[way](training)
     weights = sum(parameter.double().abs().sum().item() for parameter in training.net.parameters())
     print(len(training.losses), repr(training.losses[::10]), training.heard, repr(weights), flush=True)
+    if training.fast:
+        os._exit(0)  # what Python and torch would take down costs more than the steps
 
 
 if __name__ == "__main__":
