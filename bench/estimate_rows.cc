@@ -3,9 +3,10 @@
 // estimate_rows [--calibration FILE] --kernels GPU KERNELS.tsv
 //
 // ROWS.csv has the columns of calibration/data/operator_times.csv; OUT.csv (standard output) has the same lines with
-// ideal_ms, expected_ms, low_ms, high_ms, family, scale (the parameter of its ScaleKind) and group appended, empty
-// where the GPU or the operator is not known. expected_ms is what the row's source would have measured: where that
-// timed single calls between events, its parameter event_us (the host's time to launch into an idle GPU) is added.
+// ideal_ms, expected_ms, low_ms, high_ms, launch_ms (of the expected time, beside the kernel's work), family, scale
+// (the parameter of its ScaleKind) and group appended, empty where the GPU or the operator is not known. expected_ms
+// is what the row's source would have measured: where that timed single calls between events, its parameter event_us
+// (the host's time to launch into an idle GPU) is added.
 //
 // calibration/data/recorded_kernels.csv has other columns, which calibration/from_recordings says; it is read as
 // well.
@@ -187,7 +188,10 @@ bool ReadFlop(const std::string& text, rfinject::cli::FlopByPrecision* flop) {
 // A row of recorded kernels: the operator as a trace has it.
 std::vector<Operator> RecordedOf(const Columns& columns, const std::vector<std::string>& fields) {
   const std::string name = columns.Text(fields, "operator"), signature = columns.Text(fields, "signature");
-  rfinject::cli::EstimatedKernel kernel{.op = name, .signature = signature, .bytes = columns.Number(fields, "bytes")};
+  rfinject::cli::EstimatedKernel kernel{.op = name,
+                                        .signature = signature,
+                                        .bytes = columns.Number(fields, "bytes"),
+                                        .gradient = columns.Text(fields, "phase") == "backward"};
   if (!ReadFlop(columns.Text(fields, "flop"), &kernel.flop)) return {};
   const auto list = rfinject::cli::OperatorsOf(kernel);
   return {list.span().begin(), list.span().end()};
@@ -206,7 +210,7 @@ ExpectedTime TimeOf(const Row& row, const ExpectedTimes& model) {
   for (const Operator& op : row.ops) {
     const ExpectedTime time = model.Of(op);
     sum.ideal_s += time.ideal_s, sum.expected_s += time.expected_s;
-    sum.low_s += time.low_s, sum.high_s += time.high_s;
+    sum.low_s += time.low_s, sum.high_s += time.high_s, sum.launch_s += time.launch_s;
   }
   return sum;
 }
@@ -246,23 +250,23 @@ void ReadRows(std::istream& in, Rows& result) {
 }
 
 void Print(const Rows& rows, const Calibration& calibration, std::FILE* out) {
-  std::fprintf(out, "%s,ideal_ms,expected_ms,low_ms,high_ms,family,scale,group\n", rows.header.c_str());
+  std::fprintf(out, "%s,ideal_ms,expected_ms,low_ms,high_ms,launch_ms,family,scale,group\n", rows.header.c_str());
   std::map<const rfinject::Gpu*, ExpectedTimes> models;
   for (const Row& row : rows.rows) {
     if (row.ops.empty()) {
-      std::fprintf(out, "%s,,,,,,,\n", row.line.c_str());
+      std::fprintf(out, "%s,,,,,,,,\n", row.line.c_str());
       continue;
     }
     const ExpectedTime time = TimeOf(row, models.try_emplace(row.gpu, *row.gpu, calibration).first->second);
     if (!(time.expected_s > 0)) {
-      std::fprintf(out, "%s,,,,,,,\n", row.line.c_str());
+      std::fprintf(out, "%s,,,,,,,,\n", row.line.c_str());
       continue;
     }
     const auto family = FamilyOf(row.ops[0]);
     const double expected = ExpectedMs(row, calibration, time.expected_s);
-    std::fprintf(out, "%s,%.6g,%.6g,%.6g,%.6g,%s,%s,%d\n", row.line.c_str(), time.ideal_s * 1e3, expected,
+    std::fprintf(out, "%s,%.6g,%.6g,%.6g,%.6g,%.6g,%s,%s,%d\n", row.line.c_str(), time.ideal_s * 1e3, expected,
                  expected * time.low_s / time.expected_s, expected * time.high_s / time.expected_s,
-                 std::string(rfinject::cli::kFamilyNames[static_cast<size_t>(family)]).c_str(),
+                 time.launch_s * 1e3, std::string(rfinject::cli::kFamilyNames[static_cast<size_t>(family)]).c_str(),
                  std::string(rfinject::cli::kScaleNames[static_cast<size_t>(ScaleKindOf(row.ops[0]))]).c_str(),
                  static_cast<int>(rfinject::cli::ErrorGroupOf(family)));
   }

@@ -3,8 +3,8 @@ and how far a network is off that they were not asked for.
 
 The formulas' parameters come from operators that were timed one by one, mostly on other chips. A network's kernels differ
 from those as one: another library, other layouts, neighbours in the caches. So each family of the chip has one number more,
-a scale: the mean of the networks' ratios of measured to expected time, each with the root of its time as its weight. It is
-closed, so that it can be had without each network in turn. A board that has networks of its own has a value of its own, to
+a scale: the mean of the networks' ratios of measured to expected time, without what a kernel takes beside its work, each with
+the root of its time as its weight. It is closed, so that it can be had without each network in turn. A board that has networks of its own has a value of its own, to
 which those of the chip's other boards count less: their memory is another.
 """
 import collections
@@ -25,17 +25,19 @@ CONVOLUTIONS = tuple("conv_" + unit + gradient for unit in ("fp32", "tensor", "t
 SCALED = {**{family: ("scale", "scale_channels_first", "scale_grouped") for family in (*CONVOLUTIONS, "conv_depthwise")},
           "batch_norm": ("scale", "scale_channels_first", "scale_channels_last", "scale_native"), "layer_norm_backward": ("scale",),
           "pool": ("scale",), "pool_backward": ("scale",), "attention": ("scale_fp32",),
-          "attention_backward": ("scale", "scale_fp32"), "linear_tensor": ("scale_tf32",),
+          "attention_backward": ("scale", "scale_fp32"), "linear_tensor": ("scale", "scale_tf32"),
           "bmm_tensor": ("scale_tf32",)}
 # Of these no chip has times of single operators: what recordings of some say is better than nothing on the others, and the
 # older recordings (recorded_kernels.csv.gz) are asked as well.
 EVERYWHERE = ("layer_norm_backward", "pool", "pool_backward")
+# Products whose rows do not lie as cuBLAS's fast kernels want them compute longer: a parameter of the formula.
+MISALIGNED = {"scale_misaligned": "misaligned", "scale_narrow": "misaligned_narrow"}
 LONG_MS = 0.1
 OF_OTHER_BOARDS = 0.2  # the weight of their networks
 FEW, ENOUGH = 15, 40  # rows: for a family of its own, and for each of its sizes
 
 
-SAID = ("ideal_ms", "expected_ms", "low_ms", "high_ms", "family", "scale", "group")  # by estimate_rows
+SAID = ("ideal_ms", "expected_ms", "low_ms", "high_ms", "launch_ms", "family", "scale", "group")  # by estimate_rows
 
 
 def read_rows(name="network_kernels.csv.gz"):
@@ -44,7 +46,7 @@ def read_rows(name="network_kernels.csv.gz"):
 
 
 def estimated(tool, calibration, rows):
-    """The rows with what the model says of them: expected_ms, low_ms, high_ms, family, scale and group; empty: nothing."""
+    """The rows with what the model says of them: expected_ms, low_ms, high_ms, launch_ms, family, scale and group; empty: nothing."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.csv")
         with open(path, "w", encoding="utf-8") as file:
@@ -64,7 +66,8 @@ class Row:
         self.ms = float(text["measured_ms"])
         if self.known:
             self.family, self.scale, self.group = text["family"], text["scale"], text["group"]
-            self.expected, self.low, self.high = (float(text[name]) for name in ("expected_ms", "low_ms", "high_ms"))
+            self.expected, self.low, self.high, self.launch = (
+                float(text[name]) for name in ("expected_ms", "low_ms", "high_ms", "launch_ms"))
         self.name = self.gpu + " " + self.network
 
     @property
@@ -78,10 +81,13 @@ def scales_of(rows):
     for row in rows:
         if row.known and row.scaled:
             of = sums[row.chip, row.family, row.scale][row.gpu, row.network]
-            of[0] += row.calls * row.ms
-            of[1] += row.calls * row.expected
+            of[0] += row.calls * (row.ms - row.launch)
+            of[1] += row.calls * (row.expected - row.launch)
     found = {}
-    for (chip, family, scale), networks in sums.items():
+    for (chip, family, scale), all_networks in sums.items():
+        networks = {name: of for name, of in all_networks.items() if min(of) > 0}
+        if not networks:
+            continue
         for name in (chip, *{gpu for gpu, _ in networks}):
             weights = [(math.log(ms / expected), math.sqrt(ms) * (1 if name in (chip, gpu) else OF_OTHER_BOARDS))
                        for (gpu, _), (ms, expected) in networks.items()]
@@ -131,29 +137,54 @@ def held_out(rows):
         scales = scales_of([row for row in rows if row.name != network])
         for row in rows:
             if row.name == network and row.known:
-                result.append((row, row.expected * scale_of(scales, row)))
+                result.append((row, row.launch + (row.expected - row.launch) * scale_of(scales, row)))
     return result
 
 
+def with_values(calibration, values, folder):
+    """The path of a calibration that has the values {(gpu, family, parameter): (value, ...)} as well."""
+    path = os.path.join(folder, "calibration.csv")
+    extra = "".join("%s,%s,%s,%g,1,,\n" % (*key, value[0]) for key, value in values.items())
+    pathlib.Path(path).write_text(pathlib.Path(calibration).read_text(encoding="utf-8") + extra, encoding="utf-8")
+    return path
+
+
+def is_misaligned(text):
+    return text["family"] == "linear_tensor" and text["scale"] in MISALIGNED
+
+
 def misaligned(tool, calibration, texts):
-    """{chip: value}: how much longer a chip computes products on tensor cores whose rows do not begin at multiples of 16 bytes, so
-    that those of its networks that are long take together as long as measured. (Short ones are not bound by computing.)"""
+    """{(chip, family, parameter): (value, provenance)}: how much longer a chip computes products on tensor cores whose rows do
+    not begin at multiples of 16 bytes, or of 4, so that those of its networks that are long take together as long as measured.
+    (Short ones are not bound by computing.)"""
     found = {}
-    long = [text for text in texts if text["scale"] == "scale_misaligned" and float(text["measured_ms"]) > LONG_MS]
-    for chip in dict.fromkeys(GPUS[text["gpu"]]["chip"] for text in long):
-        rows = [text for text in long if GPUS[text["gpu"]]["chip"] == chip]
+    long = [text for text in texts if is_misaligned(text) and float(text["measured_ms"]) > LONG_MS]
+    for chip, scale in dict.fromkeys((GPUS[text["gpu"]]["chip"], text["scale"]) for text in long):
+        rows = [text for text in long if GPUS[text["gpu"]]["chip"] == chip and text["scale"] == scale]
         measured = sum(float(row["measured_ms"]) for row in rows)
+        key = chip, "linear_tensor", MISALIGNED[scale]
         low, high = 0.0, 16.0
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "calibration.csv")
             for _ in range(16):
                 middle = (low + high) / 2
-                extra = "%s,linear_tensor,misaligned,%g,1,,\n" % (chip, middle)
-                pathlib.Path(path).write_text(pathlib.Path(calibration).read_text(encoding="utf-8") + extra, encoding="utf-8")
+                path = with_values(calibration, {key: (middle,)}, folder)
                 expected = sum(float(row["expected_ms"]) for row in estimated(tool, path, rows))
                 low, high = (middle, high) if expected < measured else (low, middle)
-        found[chip] = low, "%d long products of recorded networks" % len(rows)
+        found[key] = low, "%d long products of recorded networks" % len(rows)
     return found
+
+
+def misaligned_unseen(tool, calibration, texts):
+    """`texts`, with those of such products as they are expected by what all other networks say of them."""
+    result = list(texts)
+    for network in dict.fromkeys((text["gpu"], text["recording"]) for text in texts if is_misaligned(text)):
+        own = [i for i, text in enumerate(texts) if (text["gpu"], text["recording"]) == network and is_misaligned(text)]
+        others = misaligned(tool, calibration, [text for text in texts if (text["gpu"], text["recording"]) != network])
+        with tempfile.TemporaryDirectory() as folder:
+            path = with_values(calibration, others, folder)
+            for i, text in zip(own, estimated(tool, path, [texts[i] for i in own])):
+                result[i] = text
+    return result
 
 
 def add_networks(values, provenance, texts, older):
@@ -185,8 +216,11 @@ def add_networks(values, provenance, texts, older):
             put((chip, one, "rows"), number, "rows of recorded networks")
             for size, _, _ in SIZES:
                 if found := ends.of(chip, family, group[chip, family], size):
-                    put((chip, one, "low_" + size), found[0][0], found[1])
-                    put((chip, one, "high_" + size), found[0][1], found[1])
+                    for name, value in zip(("low_" + size, "high_" + size), found[0]):
+                        put((chip, one, name), value, found[1])
+                        # A board's own interval is of the few kernels of older recordings.
+                        for board in (gpu for gpu, row in GPUS.items() if row["chip"] == chip):
+                            values.pop((board, one, name), None)
     # The interval of a row, from networks but its own.
     by_row = {}
     for network in dict.fromkeys(row.name for row in rows):

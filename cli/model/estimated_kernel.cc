@@ -9,8 +9,9 @@ namespace rfinject::cli {
 namespace {
 
 constexpr size_t kMaxOperands = 4, kMaxDimensions = 5;
-constexpr double kUsualGroups = 32;     // of a group norm (Wu, He, "Group Normalization", 2018)
-constexpr double kMostElements = 1e15;  // along one dimension; more is no tensor
+constexpr double kUsualGroups = 32;        // of a group norm (Wu, He, "Group Normalization", 2018)
+constexpr double kMostElements = 1e15;     // along one dimension; more is no tensor
+constexpr double kOperandsOverCopy = 1.5;  // two are read and one written, over one and one
 
 struct Shape {
   std::string_view type;
@@ -85,7 +86,7 @@ bool Agrees(double flop, double expected, double tolerance = 0.02) {
   return std::abs(flop - expected) <= tolerance * expected;
 }
 
-bool FillProduct(std::string_view name, const Shapes& shapes, double flop, Operator& op) {
+bool FillProduct(std::string_view name, const Shapes& shapes, double flop, bool gradient, Operator& op) {
   if (shapes.count < 2) return false;
   const bool linear = name == "linear";
   // What is added comes first, and an out= behind.
@@ -98,6 +99,11 @@ bool FillProduct(std::string_view name, const Shapes& shapes, double flop, Opera
     op.m = left.elements() / op.k;
   } else if ((name == "mm" || name == "addmm" || name == "_addmm_activation") && left.rank == 2 && right.rank == 2) {
     op.m = left.size[0], op.k = left.size[1], op.n = right.size[1];
+    // Strides are not in a trace. A weight's gradient is the output's, transposed, by the input: where its rows begin
+    // is seen if that is not as for a product as it stands. (The input's gradient of an odd number of tokens looks
+    // alike.)
+    const auto aligned = [&](double row) { return std::fmod(row * op.element_bytes, kRowAlignment) == 0; };
+    if (gradient && name == "mm" && aligned(op.k) && !aligned(op.m)) op.pass = Pass::kWgrad;
   } else if ((name == "bmm" || name == "baddbmm") && left.rank == 3 && right.rank == 3) {
     op.batch = left.size[0], op.m = left.size[1], op.k = left.size[2], op.n = right.size[2];
     op.shared_right = false;
@@ -156,8 +162,10 @@ void AddCopy(double bytes, OperatorList& list) {
   list.count = 2;
 }
 
-// Elements of the result where threads take them one by one (OperatorKind::kReordering): a copy that changes no type
-// changes the order, and operands of different sizes are broadcast. 0 elsewhere.
+// Elements where threads take them one by one (OperatorKind::kReordering): a copy that changes no type changes the
+// order; operands of different sizes are broadcast; and an operand of another type is converted as it is read (ATen,
+// CUDALoops.cuh: unrolled_elementwise_kernel), but for a copy of FP32 into halves, which has a kernel of its own
+// (Copy.cu). 0 elsewhere.
 double SingleElements(std::string_view name, std::string_view signature, const Shapes& shapes) {
   if (name == "cat") {  // "2*bf16{19268352}"
     const size_t open = signature.find('{');
@@ -168,12 +176,20 @@ double SingleElements(std::string_view name, std::string_view signature, const S
   }
   if (shapes.count < 2) return 0;
   const Shape &left = shapes.operand[0], &right = shapes.operand[1];
-  if (name == "copy_" || name == "clone") return left.type == right.type && left.rank > 1 ? left.elements() : 0;
+  if (name == "copy_" || name == "clone") {
+    const bool narrows = right.type == "f32" && left.element_bytes == 2;
+    return narrows || left.rank <= 1 ? 0 : left.elements();
+  }
   constexpr std::array<std::string_view, 6> kBroadcast = {"add", "sub", "mul", "div", "masked_fill", "where"};
   const bool broadcasts =
       std::ranges::any_of(kBroadcast, [&](std::string_view one) { return name.starts_with(one); });
-  if (!broadcasts || left.rank == 0 || right.rank == 0 || left.elements() == right.elements()) return 0;
-  return std::min(left.elements(), right.elements()) > 1 ? std::max(left.elements(), right.elements()) : 0;
+  if (!broadcasts || left.rank == 0 || right.rank == 0) return 0;
+  const bool chooses = name.starts_with("masked_fill") || name.starts_with("where");  // by a mask of another type
+  const bool converts = left.type != right.type && !chooses;
+  const double most = std::max(left.elements(), right.elements());
+  const double least = std::min(left.elements(), right.elements());
+  if (least <= 1 || (least == most && !converts)) return 0;
+  return converts ? kOperandsOverCopy * most : most;
 }
 
 bool FillConvolution(const Shape& input, const Shape& weight, Operator& op) {
@@ -233,10 +249,10 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
   op.precision = precision;
   const Shape first = shapes.count > 0 ? shapes.operand[0] : Shape();
   const bool backward = name.find("convolution_backward") != std::string_view::npos;
-  if (backward ? FillBackward(shapes, flop, list)
-      : name.ends_with("convolution")
-          ? FillForward(shapes, flop, op)
-          : FillProduct(name, shapes, flop, op) || FillAttention(name, shapes, flop, kernel.bytes, op)) {
+  if (backward                        ? FillBackward(shapes, flop, list)
+      : name.ends_with("convolution") ? FillForward(shapes, flop, op)
+                                      : FillProduct(name, shapes, flop, kernel.gradient, op) ||
+                                            FillAttention(name, shapes, flop, kernel.bytes, op)) {
     if (!backward) AddCopy(CopiedFirst(name, shapes, op), list);
     return list;
   }
@@ -248,7 +264,10 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
   op.flop = flop;
   op.cols = first.rank > 0 ? first.size[first.rank - 1] : 1;
   op.rows = op.cols > 0 ? first.elements() / op.cols : 0;
-  if (name.find("batch_norm") != std::string_view::npos) {
+  if (name.starts_with("triton_")) {
+    // Inductor names a kernel after all operators that it fuses; it is none of their kernels.
+    op.kind = OperatorKind::kOther;
+  } else if (name.find("batch_norm") != std::string_view::npos) {
     op.kind = name.starts_with("native_") ? OperatorKind::kBatchNormByTorch : OperatorKind::kBatchNorm;
     // Statistics first: training reads the input twice, the backward pass the input and the gradient. Evaluation has
     // the statistics: 2 FLOP an element instead of 6 or more.

@@ -22,6 +22,7 @@ struct EstimatedKernel {
   std::string_view signature;  // "f32[8,64,56,56] bf16[64,64,3,3]", as operators/signature.h writes it
   FlopByPrecision flop{};      // executed FLOP of the cost model
   double bytes = 0;            // compulsory traffic
+  bool gradient = false;       // it runs in a backward pass
 };
 
 // The operators that the kernel stands for: one, or two (a convolution's backward is the gradient of the input and

@@ -167,11 +167,44 @@ TEST(EstimatedKernel, CopiesIntoAnotherOrderConcatenationsAndBroadcastsAreOneByO
     return one.kind == OperatorKind::kReordering ? one.rows * one.cols : 0;
   };
   EXPECT_EQ(elements("aten::copy_", "f16[4,5,6] f16[4,5,6]"), 120);
-  EXPECT_EQ(elements("aten::copy_", "f16[4,5,6] f32[4,5,6]"), 0);  // a conversion keeps the order
+  EXPECT_EQ(elements("aten::copy_", "f16[4,5,6] f32[4,5,6]"), 0);  // a kernel of its own
+  EXPECT_EQ(elements("aten::copy_", "f32[4,5,6] bf16[4,5,6]"), 120);
   EXPECT_EQ(elements("aten::cat", "2*bf16{19268352}"), 19268352);
   EXPECT_EQ(elements("aten::add", "f16[4,5,6] f16[1,5,6]"), 120);
   EXPECT_EQ(elements("aten::add", "f16[4,5,6] f16[4,5,6]"), 0);
   EXPECT_EQ(elements("aten::mul", "f16[4,5,6] f64[]"), 0);
+  // Operands of two types: as many more as two readings and a writing are than one and one.
+  EXPECT_EQ(elements("aten::add", "bf16[4,5,6] f32[4,5,6]"), 180);
+  EXPECT_EQ(elements("aten::mul_", "f32[4,5,6] f16[6]"), 180);
+  EXPECT_EQ(elements("aten::masked_fill", "f16[4,5,6] bool[4,5,6]"), 0);
+}
+
+TEST(EstimatedKernel, AKernelOfTritonsIsNoneOfTheOperatorsThatItFuses) {
+  for (const char* name : {"triton_red_fused_native_layer_norm_0", "triton_per_fused__softmax_add_3",
+                           "triton_poi_fused__native_batch_norm_legit_functional_relu_2"}) {
+    const Operator op = OperatorsOf({.op = name, .bytes = 1e6}).operators[0];
+    EXPECT_EQ(FamilyOf(op), Family::kElementwise) << name;
+    EXPECT_EQ(op.bytes, 1e6);
+  }
+}
+
+// The gradient of the weight of a vocabulary: the gradient of 8192 tokens by 50257, transposed, whose rows are odd.
+TEST(EstimatedKernel, AWeightsGradientReadsRowsOfTheOutputsGradient) {
+  const auto misaligned = [](std::string_view signature, double m, double k, double n, bool gradient) {
+    const EstimatedKernel kernel{.op = "aten::mm",
+                                 .signature = signature,
+                                 .flop = Flop(Precision::kBf16Tensor, 2 * m * k * n),
+                                 .gradient = gradient};
+    return MisalignedOf(OperatorsOf(kernel).operators[0]);
+  };
+  const Misaligned weight = misaligned("bf16[50257,8192] bf16[8192,768]", 50257, 8192, 768, true);
+  EXPECT_EQ(weight.elements, 50257.0 * 8192);
+  EXPECT_TRUE(weight.narrow);
+  EXPECT_EQ(misaligned("bf16[50257,8192] bf16[8192,768]", 50257, 8192, 768, false).elements, 0);
+  const Misaligned input = misaligned("bf16[8192,50258] bf16[50258,768]", 8192, 50258, 768, true);
+  EXPECT_EQ(input.elements, (8192.0 + 768) * 50258);
+  EXPECT_FALSE(input.narrow) << "rows begin at multiples of 4 bytes";
+  EXPECT_EQ(misaligned("bf16[768,8192] bf16[8192,3072]", 768, 8192, 3072, true).elements, 0);
 }
 
 TEST(EstimatedKernel, FlopOfAConvolutionWithSomeDigitsOnlyGiveWholePixels) {

@@ -40,6 +40,9 @@ constexpr double kSplitProducts = 3;
 // A fused attention: queries and keys of a block at a time (Dao, "FlashAttention-2"; half of the keys at heads of
 // 128).
 constexpr double kAttentionRows = 128, kAttentionCols = 128;
+// The backward of a layer norm adds the weights' gradients up with a block for each warp of columns, which go over
+// all rows; with more rows than this, and few columns, the rows are spread over blocks (ATen, layer_norm_kernel.cu).
+constexpr double kSpreadRows = 64 * 1024, kWarp = 32;
 constexpr double kPersistentCols = 1024;  // softmax keeps rows up to this length in registers (ATen, SoftMax.cu)
 
 // Blocks of one warp for a batch of small matrices; 0 where other kernels are taken.
@@ -93,6 +96,7 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.elements_per_s = get("elements_per_clock", 0) * gpu_.sm_count * gpu_.boost_hz;
   p.step_s = get("step_ns", 0) * 1e-9;
   p.misaligned = get("misaligned", 0);
+  p.narrow = get("misaligned_narrow", p.misaligned);
   p.block_s = get("block_ns", 0) * 1e-9;
   p.fma_rate = get("fma_rate", p.fma_rate);
   p.split_rate = get("split_rate", p.split_rate);
@@ -137,13 +141,13 @@ double ExpectedTimes::Sustained(double seconds_at_peak, const Unit& unit, double
 }
 
 // The least over tiles and splits of the inner dimension: waves of tiles over the SMs, each tile at its efficiency.
-double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, double element_bytes,
-                                    const Unit& unit, const Tiles& tiles, Choice choice) const {
+ExpectedTimes::Cut ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, double element_bytes,
+                                                const Unit& unit, const Tiles& tiles, Choice choice) const {
   const double sms = gpu_.sm_count;
   const double sm_rate = unit.peak / sms;
   const double stride = 1 + unit.stride_slope * (std::clamp(k * element_bytes / kStrideUnit, 1.0, kStrideMost) - 1);
   const double block_k = element_bytes < 4 ? kBlockKTensor : kBlockK;
-  double best = std::numeric_limits<double>::infinity();
+  Cut best{.seconds = std::numeric_limits<double>::infinity()};
   for (size_t t = 0; t < (choice.wide_only ? kWideTiles : kTiles.size()); ++t) {
     const auto [a, b] = kTiles[t];
     if (a < tiles.least_rows || b < tiles.least_cols) continue;
@@ -157,7 +161,7 @@ double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, 
       double seconds = waves * 2 * a * b * steps / (sm_rate * efficiency) * stride;
       // The parts are written in FP32, and added up; scaled, because the caller divides by the share.
       if (split > 1) seconds += (choice.adds_up_s + batch * m * n * 4 * (split + 1) / bandwidth_) * unit.share;
-      best = std::min(best, seconds);
+      if (seconds < best.seconds) best = {.seconds = seconds, .parts = split};
     }
   }
   return best;
@@ -169,15 +173,15 @@ double ExpectedTimes::ProductSeconds(const Operator& op, const Parameters& p) co
   // A shared right operand makes the batch more rows of one product.
   const double batch = batched ? op.batch : 1;
   const double m = batched ? op.m : op.m * op.batch;
-  const double at_peak = ProductAtPeak(batch, m, op.k, op.n, op.element_bytes, unit, p.tiles,
-                                       {.wide_only = batched || IsTensor(op.precision), .adds_up_s = kernel_s_});
-  const double latency = p.step_s * std::ceil(op.k / kBlockKTensor);
-  const double misaligned = MisalignedElements(op);
-  const double slower = misaligned > 0 ? 1 + p.misaligned : 1;
+  const Cut cut = ProductAtPeak(batch, m, op.k, op.n, op.element_bytes, unit, p.tiles,
+                                {.wide_only = batched || IsTensor(op.precision), .adds_up_s = kernel_s_});
+  const double latency = p.step_s * std::ceil(op.k / cut.parts / kBlockKTensor);
+  const Misaligned misaligned = MisalignedOf(op);
+  const double slower = misaligned.elements == 0 ? 1 : 1 + (misaligned.narrow ? p.narrow : p.misaligned);
   double traffic = Traffic(Bytes(op), p.memory);
-  if (p.elements_per_s > 0) traffic = std::max(traffic, misaligned / p.elements_per_s);
+  if (p.elements_per_s > 0) traffic = std::max(traffic, misaligned.elements / p.elements_per_s);
   // However few blocks there are, each waits for its steps; where there are many, others compute meanwhile.
-  const double seconds = Overlapped(Overlapped(Sustained(at_peak, unit, p.rate) * slower, latency), traffic);
+  const double seconds = Overlapped(Overlapped(Sustained(cut.seconds, unit, p.rate) * slower, latency), traffic);
   return Overlapped(seconds, WarpTiles(op) / gpu_.sm_count * p.block_s);
 }
 
@@ -245,12 +249,16 @@ double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const 
   const double row_bytes = op.cols * op.element_bytes;
   const double resident = gpu_.sm_count * p.rows_per_sm * 2 * row_bytes;  // read and written
   const double traffic = Traffic(op.bytes + op.rows * row_bytes * p.reread * Missed(resident), p.share);
-  // A block a row: an SM starts as many as it can hold, and waits for them.
-  if (op.kind == OperatorKind::kLayerNorm) return traffic + op.rows * p.block_s / gpu_.sm_count;
-  // A softmax takes several elements at a time where its rows begin at multiples of what it loads at once; in FP32
-  // the bytes take longer than the elements anyway.
+  // A block a row: an SM starts as many as it can hold, and reads others in part of the time that it waits for them.
+  if (op.kind == OperatorKind::kLayerNorm) {
+    const bool spread = op.rows > kSpreadRows && op.cols / kWarp < gpu_.sm_count / 2.0;
+    const double block_s = spread ? Of(Family::kLayerNorm).block_s : p.block_s;
+    return std::hypot(traffic, op.rows * block_s / gpu_.sm_count);
+  }
+  // A softmax of halves takes its elements one by one where its rows begin at odd places (seen: rows of 3137, and not
+  // rows of 30,522); in FP32 the bytes take longer than the elements anyway.
   const bool several =
-      op.kind == OperatorKind::kSoftmax && (op.element_bytes > 2 || std::fmod(row_bytes, kRowAlignment) == 0);
+      op.kind == OperatorKind::kSoftmax && (op.element_bytes > 2 || std::fmod(row_bytes, kLeastAlignment) == 0);
   if (several || p.elements_per_s == 0) return traffic;
   return Overlapped(traffic, op.rows * op.cols / p.elements_per_s);
 }
@@ -278,7 +286,8 @@ ExpectedTime ExpectedTimes::Of(const Operator& op) const {
   time.ideal_s = LeastSeconds(time.dram_bytes, flop > 0 ? flop / peak : 0);
 
   const Parameters& p = Of(FamilyOf(op));
-  time.expected_s = (p.launch_s + SecondsOf(op, p, time.winograd)) * p.scales[static_cast<size_t>(ScaleKindOf(op))];
+  time.launch_s = p.launch_s;
+  time.expected_s = p.launch_s + SecondsOf(op, p, time.winograd) * p.scales[static_cast<size_t>(ScaleKindOf(op))];
   const double executed = time.winograd ? flop / kWinogradSaves : flop;
   time.expected_s = std::max(time.expected_s, LeastSeconds(time.dram_bytes, flop > 0 ? executed / peak : 0));
   time.calibrated = p.own ? Calibrated::kGpu : Calibrated::kFamily;

@@ -31,6 +31,7 @@ struct ExpectedTime {
   double ideal_s = 0;
   double expected_s = 0;         // no less than that; with Winograd's algorithms a quarter of the FLOP counts
   double low_s = 0, high_s = 0;  // 80 % interval
+  double launch_s = 0;           // of the expected time, what the kernel takes beside its work
   double dram_bytes = 0;         // of the compulsory ones, those that no cache has
   bool winograd = false;         // the fastest known algorithm executes fewer FLOP than the model asks for
   Calibrated calibrated = Calibrated::kFamily;
@@ -88,7 +89,7 @@ class ExpectedTimes {
     bool own = false;     // fitted to times of this GPU
     double launch_s = 0;  // GPU time that a kernel takes beside its work
     std::array<double, kScaleNames.size()>
-        scales{};                         // by ScaleKind: what recorded networks took over the formula's time
+        scales{};                         // by ScaleKind: what the work took in recorded networks over the formula's
     std::array<double, 4> low{}, high{};  // ends of the 80 % interval over the expected time; tiny to long
     // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of
     // a second reading misses the caches; rows that an SM works on at once.
@@ -97,10 +98,11 @@ class ExpectedTimes {
     double block_bytes_per_s = 0;  // batch norm; 0: no limit
     // Products.
     Tiles tiles;
-    double rate = 1;        // over that of a linear layer's product on the same unit
-    double step_s = 0;      // latency of a step of the inner dimension, which blocks pay however few they are
-    double misaligned = 0;  // more time of tensor cores' products whose rows do not begin at multiples of 16 bytes
-    double memory = 1;      // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
+    double rate = 1;    // over that of a linear layer's product on the same unit
+    double step_s = 0;  // latency of a step of the inner dimension, which blocks pay however few they are
+    // More time of tensor cores' products whose rows do not begin at multiples of 16 bytes; and not even of 4.
+    double misaligned = 0, narrow = 0;
+    double memory = 1;  // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
     // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
     // between the elements of its gradient, 0: none.
     double strided_gradient = 1;
@@ -138,8 +140,12 @@ class ExpectedTimes {
   // The longer of the two where one is much longer, and a little more where both are alike.
   static double Overlapped(double a, double b);
   static double Sustained(double seconds_at_peak, const Unit& unit, double rate);
-  double ProductAtPeak(double batch, double m, double k, double n, double element_bytes, const Unit& unit,
-                       const Tiles& tiles, Choice choice) const;
+  struct Cut {
+    double seconds = 0;  // at the peak
+    double parts = 1;    // of the inner dimension
+  };
+  Cut ProductAtPeak(double batch, double m, double k, double n, double element_bytes, const Unit& unit,
+                    const Tiles& tiles, Choice choice) const;
   double ProductSeconds(const Operator& op, const Parameters& p) const;
   double AttentionSeconds(const Operator& op, const Parameters& p) const;
   double AttentionProducts(const Operator& op, const Parameters& p, double flop) const;

@@ -74,13 +74,13 @@ double ExpectedTimes::FusedWinogradSeconds(const Lowered& pass, const Parameters
 // 36 products; the transformed input and output go through memory once each way, and so does the filter.
 double ExpectedTimes::WinogradSeconds(const Lowered& pass, const Parameters& p, const Unit& unit) const {
   const double outputs = pass.images * std::ceil(pass.out_h / 4) * std::ceil(pass.out_w / 4);
-  const double products = pass.wgrad ? ProductAtPeak(kNonfusedMultiplications, pass.in, outputs, pass.out,
-                                                     pass.element_bytes, unit, p.winograd.tiles, {})
-                                     : ProductAtPeak(kNonfusedMultiplications, outputs, pass.in, pass.out,
-                                                     pass.element_bytes, unit, p.winograd.tiles, {.split_k = false});
+  const Cut products = pass.wgrad ? ProductAtPeak(kNonfusedMultiplications, pass.in, outputs, pass.out,
+                                                  pass.element_bytes, unit, p.winograd.tiles, {})
+                                  : ProductAtPeak(kNonfusedMultiplications, outputs, pass.in, pass.out,
+                                                  pass.element_bytes, unit, p.winograd.tiles, {.split_k = false});
   const double transformed = 2 * pass.element_bytes * kNonfusedMultiplications * outputs * (pass.in + pass.out);
   const double filter = 2 * pass.filter_bytes * kNonfusedMultiplications / kFilterTaps;
-  return Sustained(products, unit, p.winograd.rate) +
+  return Sustained(products.seconds, unit, p.winograd.rate) +
          (pass.in_bytes + pass.out_bytes + pass.filter_bytes + transformed + p.winograd.filter * filter) /
              (bandwidth_ * p.winograd.transform);
 }
@@ -108,7 +108,7 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   }
   const Choice choice{.wide_only = tensor, .split_k = tensor || pass.wgrad, .whole_waves = tensor || pass.wgrad};
   const double gemm =
-      Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice), dense, p.rate);
+      Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice).seconds, dense, p.rate);
   if (tensor) return TensorSeconds(op, p, gemm);
   // Nothing is gathered for a product as it lies, and its traffic goes on beside its arithmetic. (Times of wgrad,
   // which adds up over images as well, do not look so.)

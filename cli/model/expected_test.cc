@@ -427,13 +427,13 @@ TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
 TEST(ExpectedTime, ScalesOfRecordedNetworksAreOfAKindOfOperator) {
   Gpu gpu = SomeGpu();
   gpu.chip = "Chip";
-  const auto times = [&](const Operator& op) {
-    return ExpectedTimes(
-               gpu,
-               Table("Chip,pool_backward,scale,5\n*,batch_norm,scale_native,2\nChip,linear_tensor,scale_tf32,3\n"))
-               .Of(op)
-               .expected_s /
-           ExpectedTimes(gpu, Table("")).Of(op).expected_s;
+  const auto times = [&](const Operator& op) {  // that the work takes; the launch beside it takes what it did
+    const auto work = [&](const Calibration& calibration) {
+      const ExpectedTime time = ExpectedTimes(gpu, calibration).Of(op);
+      return time.expected_s - time.launch_s;
+    };
+    return work(Table("Chip,pool_backward,scale,5\n*,batch_norm,scale_native,2\nChip,linear_tensor,scale_tf32,3\n")) /
+           work(Table(""));
   };
   Operator pool{.kind = OperatorKind::kPool, .pass = Pass::kDgrad, .bytes = 1e8};
   EXPECT_NEAR(times(pool), 5, 1e-6) << "all boards of the chip have it";
@@ -447,17 +447,67 @@ TEST(ExpectedTime, ScalesOfRecordedNetworksAreOfAKindOfOperator) {
       .kind = OperatorKind::kProduct, .precision = Precision::kTf32Tensor, .m = 4096, .k = 4096, .n = 4096};
   EXPECT_EQ(ScaleKindOf(product), ScaleKind::kTf32);
   product.n = 4095;
+  EXPECT_EQ(ScaleKindOf(product), ScaleKind::kMisaligned) << "4 bytes an element";
+  product.precision = Precision::kFp16Tensor, product.element_bytes = 2;
+  EXPECT_EQ(ScaleKindOf(product), ScaleKind::kNarrow);
+  product.n = 4094;
   EXPECT_EQ(ScaleKindOf(product), ScaleKind::kMisaligned);
+}
+
+TEST(ExpectedTime, ProductsComputeLongerWhereRowsBeginAtOddPlaces) {
+  const Gpu gpu = SomeGpu();
+  const auto seconds = [&](std::string table, double n) {
+    const Calibration calibration = Table("*,gpu,kernel_us,0\n*,linear_tensor,launch_us,0\n" + table);
+    return ExpectedTimes(gpu, calibration)
+        .Of({.kind = OperatorKind::kProduct,
+             .precision = Precision::kFp16Tensor,
+             .element_bytes = 2,
+             .m = 8192,
+             .k = 8192,
+             .n = n})
+        .expected_s;
+  };
+  const std::string wide = "*,linear_tensor,misaligned,1\n", narrow = "*,linear_tensor,misaligned_narrow,4\n";
+  const double usual = seconds(wide + narrow, 8192);
+  EXPECT_NEAR(seconds(wide + narrow, 8190) / usual, 2, 0.01);
+  EXPECT_NEAR(seconds(wide + narrow, 8191) / usual, 5, 0.01);
+  EXPECT_NEAR(seconds(wide, 8191) / usual, 2, 0.01) << "nothing is known of odd rows";
+}
+
+// 2^20 steps of one tile: parts of them run on SMs side by side, and each waits for its own only.
+TEST(ExpectedTime, PartsOfALongInnerDimensionWaitForTheirOwnSteps) {
+  const Gpu gpu = SomeGpu();
+  const auto seconds = [&](double step_ns) {
+    const Calibration calibration = Table("*,linear_tensor,step_ns," + std::to_string(step_ns) + "\n");
+    return ExpectedTimes(gpu, calibration)
+        .Of({.kind = OperatorKind::kProduct,
+             .precision = Precision::kFp16Tensor,
+             .element_bytes = 2,
+             .m = 64,
+             .k = 1 << 20,
+             .n = 64})
+        .expected_s;
+  };
+  const double all_steps_s = (1 << 20) / 32 * 1e-6;
+  EXPECT_NEAR(seconds(1000), all_steps_s / 8, all_steps_s / 80) << "8 parts on 10 SMs";
 }
 
 TEST(ExpectedTime, ALayerNormHasABlockARow) {
   const Gpu gpu = SomeGpu();
-  const auto seconds = [&](double rows) {
-    const Calibration calibration = Table("*,layer_norm,block_ns,500\n");
+  const Calibration calibration = Table("*,layer_norm,block_ns,500\n*,layer_norm_backward,block_ns,1500\n");
+  const auto seconds = [&](Pass pass, double rows, double cols, double bytes) {
     return ExpectedTimes(gpu, calibration)
-        .Of({.kind = OperatorKind::kLayerNorm, .rows = rows, .cols = 8, .bytes = 1e8});
+        .Of({.kind = OperatorKind::kLayerNorm, .pass = pass, .rows = rows, .cols = cols, .bytes = bytes})
+        .expected_s;
   };
-  EXPECT_NEAR(seconds(2e6).expected_s - seconds(1e6).expected_s, 1e6 * 500e-9 / gpu.sm_count, 1e-6);
+  const double blocks_s = 60'000 * 500e-9 / gpu.sm_count;
+  EXPECT_NEAR(seconds(Pass::kForward, 60'000, 8, 1), blocks_s, 0.01 * blocks_s);
+  // Reading takes as long: they overlap in part.
+  EXPECT_NEAR(seconds(Pass::kForward, 60'000, 8, blocks_s * 100e9), std::sqrt(2) * blocks_s, 0.01 * blocks_s);
+  EXPECT_NEAR(seconds(Pass::kDgrad, 60'000, 8, 1), 3 * blocks_s, 0.01 * blocks_s);
+  // Of more than 65,536 short rows the weights' gradients are added up by many blocks.
+  EXPECT_NEAR(seconds(Pass::kDgrad, 120'000, 8, 1), 2 * blocks_s, 0.01 * blocks_s);
+  EXPECT_NEAR(seconds(Pass::kDgrad, 120'000, 1024, 1), 6 * blocks_s, 0.01 * blocks_s);
 }
 
 TEST(ExpectedTime, AGpuWithoutTheUnitHasNoTime) {

@@ -35,12 +35,25 @@ bool IsTensor(Precision precision) {
   }
 }
 
-double MisalignedElements(const Operator& op) {
-  if (!IsTensor(op.precision)) return 0;
-  const bool k = std::fmod(op.k * op.element_bytes, kRowAlignment) != 0;
-  const bool n = std::fmod(op.n * op.element_bytes, kRowAlignment) != 0;
-  const double right = op.shared_right ? 1 : op.batch;
-  return (k ? op.batch * op.m * op.k : 0) + (k || n ? right * op.k * op.n : 0) + (n ? op.batch * op.m * op.n : 0);
+Misaligned MisalignedOf(const Operator& op) {
+  Misaligned found;
+  if (!IsTensor(op.precision)) return found;
+  // Whether the right operand lies transposed is not known, unless the left one does.
+  const bool transposed = op.pass == Pass::kWgrad;
+  const double left_row = transposed ? op.m : op.k, right_row = transposed ? op.n : op.k;
+  const auto add = [&](double elements, double row, double other_row) {
+    const auto begins_at = [&](double alignment) {
+      return std::fmod(row * op.element_bytes, alignment) == 0 &&
+             std::fmod(other_row * op.element_bytes, alignment) == 0;
+    };
+    if (begins_at(kRowAlignment)) return;
+    found.elements += elements;
+    found.narrow = found.narrow || !begins_at(kLeastAlignment);
+  };
+  add(op.batch * op.m * op.k, left_row, left_row);
+  add((op.shared_right ? 1 : op.batch) * op.k * op.n, right_row, op.n);
+  add(op.batch * op.m * op.n, op.n, op.n);
+  return found;
 }
 
 double Flop(const Operator& op) {
@@ -129,7 +142,9 @@ Family FamilyOf(const Operator& op) {
 ScaleKind ScaleKindOf(const Operator& op) {
   switch (op.kind) {
     case OperatorKind::kProduct:
-      if (MisalignedElements(op) > 0) return ScaleKind::kMisaligned;
+      if (const Misaligned rows = MisalignedOf(op); rows.elements > 0) {
+        return rows.narrow ? ScaleKind::kNarrow : ScaleKind::kMisaligned;
+      }
       return op.precision == Precision::kTf32Tensor ? ScaleKind::kTf32 : ScaleKind::kPlain;
     case OperatorKind::kAttention:
     case OperatorKind::kCausalAttention:

@@ -32,7 +32,8 @@ enum class OperatorKind : uint8_t {
   kCausalAttention,   // the same, where a query sees the keys before it only
 };
 
-enum class Pass : uint8_t { kForward, kDgrad, kWgrad };  // dgrad: the input's gradient; wgrad: the weight's
+// dgrad: the input's gradient; wgrad: the weight's, where a product's left operand lies with rows of m elements.
+enum class Pass : uint8_t { kForward, kDgrad, kWgrad };
 
 struct Operator {
   OperatorKind kind = OperatorKind::kElementwise;
@@ -112,15 +113,16 @@ enum class ScaleKind : uint8_t {
   kChannelsLast,
   kNative,
   kGrouped,
-  kMisaligned
+  kMisaligned,
+  kNarrow
 };
 // As in the column parameter of calibration.csv.
-inline constexpr std::array<std::string_view, 8> kScaleNames = {
-    "scale",        "scale_tf32",    "scale_fp32",      "scale_channels_first", "scale_channels_last",
-    "scale_native", "scale_grouped", "scale_misaligned"};
-// Products: of TF32, or whose rows do not begin at multiples of 16 bytes. Attention: of FP32. Batch norm: torch's own
-// kernels instead of cuDNN's, or of channels last. Convolutions: of several groups, but not as many as channels.
-// Both: of halves with channels first.
+inline constexpr std::array<std::string_view, 9> kScaleNames = {
+    "scale",        "scale_tf32",    "scale_fp32",       "scale_channels_first", "scale_channels_last",
+    "scale_native", "scale_grouped", "scale_misaligned", "scale_narrow"};
+// Products: of TF32, or whose rows do not begin at multiples of 16 bytes, or of 4. Attention: of FP32. Batch norm:
+// torch's own kernels instead of cuDNN's, or of channels last. Convolutions: of several groups, but not as many as
+// channels. Both: of halves with channels first.
 ScaleKind ScaleKindOf(const Operator& op);
 
 // Operators whose errors have a cause in common: kernels of one library, on one kind of unit.
@@ -147,9 +149,15 @@ bool IsProductAsItLies(const Operator& op);
 // Whether cuDNN has Winograd kernels for it.
 bool IsWinogradShape(const Operator& op);
 
-// Elements of the matrices of a product on tensor cores whose rows do not begin at multiples of 16 bytes: cuBLAS's
-// kernels read and write so much at a time where all do, and move those one by one.
-double MisalignedElements(const Operator& op);
+// Of a product on tensor cores, the elements of its matrices whose rows do not begin at multiples of 16 bytes:
+// cuBLAS's kernels read and write so much at a time where all do, and move those one by one. `narrow`: some rows do
+// not even begin at multiples of 4 bytes, the least that is copied to shared memory asynchronously; such kernels are
+// Turing's.
+struct Misaligned {
+  double elements = 0;
+  bool narrow = false;
+};
+Misaligned MisalignedOf(const Operator& op);
 
 // FLOP that the operator's mathematics asks for, and bytes of operands and results, each moved once.
 double Flop(const Operator& op);
@@ -159,7 +167,7 @@ double KeysSeen(const Operator& op);
 double Bytes(const Operator& op);
 
 inline constexpr double kTensorAlignment = 8;  // channels: tensor cores' convolution kernels want multiples of it
-inline constexpr double kRowAlignment = 16;    // bytes
+inline constexpr double kRowAlignment = 16, kLeastAlignment = 4;  // bytes
 
 }  // namespace rfinject::cli
 

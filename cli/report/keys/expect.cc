@@ -9,7 +9,10 @@ namespace rfinject::cli {
 
 EstimatedKernel KernelOf(const LaunchKey& key, const Sums& sums) {
   const double launches = static_cast<double>(sums.launches);
-  EstimatedKernel kernel{.op = key.kernel, .signature = key.signature, .bytes = sums.compulsory_bytes() / launches};
+  EstimatedKernel kernel{.op = key.kernel,
+                         .signature = key.signature,
+                         .bytes = sums.compulsory_bytes() / launches,
+                         .gradient = key.phase == Phase::kBackward};
   kernel.flop = sums.flop();
   for (double& flop : kernel.flop) flop /= launches;
   return kernel;
@@ -101,7 +104,11 @@ std::optional<ExpectedTime> ExpectedOfCalls(const LaunchKey& key, const LaunchSt
   if (!(work->calls > 0)) return time;
   time = ExpectedTransfer({.pcie_bytes = sums[Quantity::kPcieBytes] / work->calls}, model.gpu());
   if (!(time.expected_s > 0)) {
-    EstimatedKernel kernel{.op = key.op, .signature = key.signature, .flop = work->flop, .bytes = work->bytes};
+    EstimatedKernel kernel{.op = key.op,
+                           .signature = key.signature,
+                           .flop = work->flop,
+                           .bytes = work->bytes,
+                           .gradient = key.phase == Phase::kBackward};
     RestoreConvolution(key, stats, work->calls, &kernel);
     time = ExpectedTimeOf(kernel, model);
   }
