@@ -103,6 +103,19 @@ TEST(Fold, KernelsOfInductorsSayThatTheProgramIsCompiled) {
   }
 }
 
+TEST(Fold, CopiesOfPinnedMemoryAreKnownByTheirNames) {
+  for (const auto& [kernel, pinned] : std::map<std::string, bool>{{"Memcpy HtoD (Pinned -> Device)", true},
+                                                                  {"Memcpy HtoD (Pageable -> Device)", false},
+                                                                  {"Memcpy HtoD", false}}) {
+    Profile profile = testing::SampleMeasured(testing::SampleA100());
+    LaunchStats& stats = profile.runs.begin()->second.launches[{.phase = Phase::kData, .kernel = kernel}];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(1000);
+    const cli::Run& run = profile.runs.begin()->second;
+    EXPECT_EQ(FoldRun(profile, run, testing::SampleA100(), {}).attribution.pinned, pinned) << kernel;
+  }
+}
+
 TEST(Fold, WhatIsInNoLayerNamesWhoLaunchedMostOfIt) {
   Profile profile = testing::SampleMeasured(testing::SampleA100());
   cli::Run& run = profile.runs.begin()->second;

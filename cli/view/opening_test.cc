@@ -119,6 +119,10 @@ TEST(Opening, WithoutAdviceItNamesThePlacesThatHaveMost) {
   EXPECT_THAT(absl::StrJoin(lines, "\n"), HasSubstr("torch.compile"));
   report.attribution.compiled = true;
   EXPECT_THAT(absl::StrJoin(OpeningText(report), "\n"), Not(HasSubstr("torch.compile")));
+  report.headline.most_to_win[0].bound = Bound::kPcie;
+  EXPECT_THAT(absl::StrJoin(OpeningText(report), "\n"), HasSubstr("pin_memory"));
+  report.attribution.pinned = true;
+  EXPECT_THAT(absl::StrJoin(OpeningText(report), "\n"), AllOf(HasSubstr("PCIe"), Not(HasSubstr("pin_memory"))));
 }
 
 TEST(Opening, StandsAboveTheFactsAndIsTheEndOnATerminal) {

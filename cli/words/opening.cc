@@ -214,20 +214,24 @@ std::string LimitText(const Report& report) {
 
 namespace {
 
-// `compiled`: the program uses torch.compile already.
-std::string_view RemedyOf(Bound bound, bool compiled) {
+// Nothing that the program does already.
+std::string_view RemedyOf(Bound bound, const Attribution& program) {
   switch (bound) {
     case Bound::kLaunch:
-      return compiled ? "bound by launching: fewer and larger launches (a larger batch, CUDA graphs)"
-                      : "bound by launching: fewer and larger launches (a larger batch, CUDA graphs, torch.compile)";
+      return program.compiled
+                 ? "bound by launching: fewer and larger launches (a larger batch, CUDA graphs)"
+                 : "bound by launching: fewer and larger launches (a larger batch, CUDA graphs, torch.compile)";
     case Bound::kMemory:
-      return compiled ? "bound by memory: halve the bytes (autocast)"
-                      : "bound by memory: fuse operators (torch.compile), or halve the bytes (autocast)";
+      return program.compiled ? "bound by memory: halve the bytes (autocast)"
+                              : "bound by memory: fuse operators (torch.compile), or halve the bytes (autocast)";
     case Bound::kCompute:
       return "bound by arithmetic: sizes that fill the GPU (a larger batch, multiples of 8), or a lower precision";
     case Bound::kPcie:
-      return "bound by PCIe: copy less (keep it on the GPU, smaller types), or copy while the GPU computes "
-             "(pin_memory, non_blocking)";
+      return program.pinned
+                 ? "bound by PCIe: copy less (keep it on the GPU, smaller types), or copy while the GPU computes "
+                   "(non_blocking, on a stream of its own)"
+                 : "bound by PCIe: copy less (keep it on the GPU, smaller types), or copy while the GPU computes "
+                   "(pin_memory, non_blocking)";
     case Bound::kNvlink:
       return "bound by NVLink: communicate less (gradients in half precision), or while the GPU computes";
     case Bound::kUnknown:
@@ -342,7 +346,7 @@ std::vector<std::string> PlaceTexts(const Report& report) {
     if (places.size() == kGains) break;
     if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
     places.push_back("at most " + GainText(slack.ns, StepNs(report)) + ": " + PlaceText(report, slack) + ", " +
-                     std::string(RemedyOf(slack.bound, report.attribution.compiled)));
+                     std::string(RemedyOf(slack.bound, report.attribution)));
   }
   return places;
 }

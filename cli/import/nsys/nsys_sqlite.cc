@@ -39,15 +39,43 @@ uint32_t UnsignedAt(sqlite3_stmt* statement, int column) {
 
 constexpr char kCopy[] = "memcpy";
 constexpr int64_t kToGpu = 1, kToHost = 2;  // of copyKind
-// As torch.profiler has it, "Memcpy HtoD", where the export says between what data was copied.
-std::string NameOfCopy(const std::string& name, int64_t kind) {
-  constexpr std::pair<int64_t, const char*> kKinds[] = {
-      {kToGpu, "HtoD"}, {kToHost, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
-  for (const auto& [number, word] : kKinds) {
-    if (name == kCopy && kind == number) return absl::StrCat("Memcpy ", word);
+
+// Names of copies as torch.profiler has them, "Memcpy HtoD (Pinned -> Device)", as far as the export says between
+// what data was copied. One number stands for a name until then: copyKind, and where the export names kinds of
+// memory, srcKind and dstKind in the next bytes, each plus one.
+class CopyNames {
+ public:
+  static bool CrossesBus(int64_t number) { return KindOf(number) == kToGpu || KindOf(number) == kToHost; }
+
+  // What to select of a table of copies with such columns.
+  std::string Number(const std::set<std::string>& columns, UntrustedDatabase* database) {
+    if (!columns.contains("copyKind")) return "0";
+    if (!columns.contains("srcKind") || !columns.contains("dstKind") ||
+        !database->ColumnsOf("ENUM_CUDA_MEM_KIND").contains("label")) {
+      return "k.copyKind";
+    }
+    const Statement kinds = database->Prepare("SELECT id, label FROM ENUM_CUDA_MEM_KIND LIMIT 32");
+    while (database->Row(kinds)) memory_[sqlite3_column_int64(kinds.get(), 0)] = ColumnText(kinds, 1);
+    return "k.copyKind + (ifnull(k.srcKind, -1) + 1) * 256 + (ifnull(k.dstKind, -1) + 1) * 65536";
   }
-  return name;
-}
+
+  std::string Of(const std::string& name, int64_t number) const {
+    constexpr std::pair<int64_t, const char*> kKinds[] = {
+        {kToGpu, "HtoD"}, {kToHost, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
+    for (const auto& [kind, word] : kKinds) {
+      if (name != kCopy || KindOf(number) != kind) continue;
+      const auto from = memory_.find((number >> 8 & kByte) - 1), to = memory_.find((number >> 16 & kByte) - 1);
+      if (from == memory_.end() || to == memory_.end()) return absl::StrCat("Memcpy ", word);
+      return absl::StrCat("Memcpy ", word, " (", from->second, " -> ", to->second, ")");
+    }
+    return name;
+  }
+
+ private:
+  static constexpr int64_t kByte = 0xff;
+  static int64_t KindOf(int64_t number) { return number & kByte; }
+  std::map<int64_t, std::string> memory_;
+};
 
 std::string ColumnOr0(const std::set<std::string>& columns, const std::string& name) {
   return columns.contains(name) ? "k." + name : "0";
@@ -131,9 +159,8 @@ class NsysImporter {
     for (const auto& [table, what] :
          {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", kCopy}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
       if (!status.ok() || database_.ColumnsOf(table).empty()) continue;
-      const bool has_kind = database_.ColumnsOf(table).contains("copyKind");
-      status =
-          Read(table, absl::StrCat(has_kind ? "k.copyKind" : "0", ", 0, 0, 0, 0, 0, 0, 0, 0"), what, Phase::kData);
+      const std::string number = copies_.Number(database_.ColumnsOf(table), &database_);
+      status = Read(table, absl::StrCat(number, ", 0, 0, 0, 0, 0, 0, 0, 0"), what, Phase::kData);
     }
     return status;
   }
@@ -193,7 +220,7 @@ class NsysImporter {
     RawKey key;
     uint64_t ns = 0;
     int64_t bytes = -1;  // that a copy moves; negative: it is none, or the file does not say
-    bool crosses_bus() const { return bytes >= 0 && (key.name == kToGpu || key.name == kToHost); }
+    bool crosses_bus() const { return bytes >= 0 && CopyNames::CrossesBus(key.name); }
   };
   using Known = absl::flat_hash_map<RawKey, std::pair<LaunchStats*, RunBuilder::Times>>;  // of builder_
 
@@ -217,7 +244,7 @@ class NsysImporter {
     if (stats == nullptr) {
       const RawKey& raw = launch.key;
       LaunchKey key;
-      key.kernel = reading->name.empty() ? NameOf(reading->names, raw.name) : NameOfCopy(reading->name, raw.name);
+      key.kernel = reading->name.empty() ? NameOf(reading->names, raw.name) : copies_.Of(reading->name, raw.name);
       std::copy_n(raw.numbers.begin(), 3, key.grid.begin());
       std::copy_n(raw.numbers.begin() + 3, 3, key.block.begin());
       key.dynamic_shared_bytes = raw.numbers[6];
@@ -362,7 +389,7 @@ class NsysImporter {
       if (at.end != end) {
         found_.overlaps.Add(
             static_cast<uint64_t>(end) - static_cast<uint64_t>(at.end),
-            name.empty() ? NameOf(reading.names, launch.key.name) : NameOfCopy(name, launch.key.name));
+            name.empty() ? NameOf(reading.names, launch.key.name) : copies_.Of(name, launch.key.name));
       }
       // What was launched before the file begins has no call in it, and is in no range.
       std::optional<std::pair<int64_t, int64_t>> called;
@@ -465,6 +492,7 @@ class NsysImporter {
   size_t last_place_ = 0;
   NsysActivity activity_;
   NsysOverlaps overlaps_;
+  CopyNames copies_;
   UntrustedDatabase database_;
   RunBuilder builder_;
 };

@@ -149,6 +149,22 @@ TEST_F(NsysSqlite, CopiesBetweenHostAndGpuHaveTheirBytes) {
   EXPECT_EQ(Sum(Kernel(run, "Memcpy DtoD", 0), kMetricTime), 1u);
 }
 
+TEST_F(NsysSqlite, CopiesSayBetweenWhatMemoryWhereTheExportDoes) {
+  const std::string copies = std::string(kStrings) + kKernels + Launch(100, 400, 8, 1) +
+                             "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, copyKind INTEGER, "
+                             "bytes INTEGER, srcKind INTEGER, dstKind INTEGER);"
+                             "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 60, 1, 1000, 1, 2), "
+                             "(70, 73, 1, 24, 0, 2), (80, 90, 2, 7, 2, NULL);";
+  Write(copies +
+        "CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER, name TEXT, label TEXT);"
+        "INSERT INTO ENUM_CUDA_MEM_KIND VALUES (0, '', 'Pageable'), (1, '', 'Pinned'), (2, '', 'Device');");
+  const Imported result = Import();
+  const cli::Run& run = OnlyRun(result);
+  EXPECT_EQ(Sum(Kernel(run, "Memcpy HtoD (Pinned -> Device)", 0), kMetricPcieBytes), 1000u);
+  EXPECT_EQ(Sum(Kernel(run, "Memcpy HtoD (Pageable -> Device)", 0), kMetricPcieBytes), 24u);
+  EXPECT_EQ(Sum(Kernel(run, "Memcpy DtoH", 0), kMetricPcieBytes), 7u);
+}
+
 TEST_F(NsysSqlite, RangesThatDoNotNestAreCounted) {
   Write(std::string(kStrings) + kKernels + Launch(100, 400, 8, 1) + kRanges + kCalls +
         "INSERT INTO NVTX_EVENTS VALUES (0, 500, 60, 'a', 7), (3, 600, 60, 'b', 7), (4, NULL, 34, 'a mark', 7);");

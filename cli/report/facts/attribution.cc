@@ -56,6 +56,10 @@ void AttributionCollector::Add(const LaunchKey& key, const LaunchStats& stats, c
   if (!quantities.has_time) untimed_launches_ += stats.launches, ++untimed_keys_;
   // Inductor's names of what it makes: pointwise work, reductions of two kinds, templates, several in one.
   compiled_ |= key.kernel.starts_with("triton_") && key.kernel.find("_fused_") != std::string::npos;
+  if (key.kernel.starts_with("Memcpy ")) {  // "Memcpy HtoD (Pinned -> Device)"
+    if (key.kernel.find("Pinned") != std::string::npos) pinned_ns_ += time_ns;
+    if (key.kernel.find("Pageable") != std::string::npos) pageable_ns_ += time_ns;
+  }
   const bool outside = key.layer.model.empty();
   if (outside && key.phase == Phase::kOther) outside_ns_[UseOf(key.op.empty() ? key.kernel : key.op)] += time_ns;
   if (!NeedsLayer(key.phase)) return;
@@ -70,6 +74,7 @@ Attribution AttributionCollector::Found(const Sums& total) const {
   Attribution found{.without_layer = all_.launches - of_layers_.launches,
                     .outside_ops = Longest(outside_ns_, kOutsideOps),
                     .compiled = compiled_,
+                    .pinned = pinned_ns_ > pageable_ns_,
                     .constant_moves = constant_moves_};
   if (all_.time_ns > 0) {
     found.share = of_layers_.time_ns / all_.time_ns;

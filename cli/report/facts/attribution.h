@@ -29,6 +29,7 @@ struct Attribution {
   // Of the launches in no model and no phase, the three operators that take longest, or what these are for ("loss").
   std::vector<std::string> outside_ops;
   bool compiled = false;  // torch.compile made some of the kernels
+  bool pinned = false;    // copies between host and GPU are mostly of pinned memory, as their names say
   // What was counted as FLOP in half precision, and is none (KeyQuantities).
   double constant_moves = 0;
 };
@@ -55,6 +56,7 @@ class AttributionCollector {
   absl::flat_hash_map<std::string, double> outside_ns_;  // of no model and no phase, by operator
   uint64_t untimed_launches_ = 0, untimed_keys_ = 0;
   bool compiled_ = false;
+  double pinned_ns_ = 0, pageable_ns_ = 0;  // of copies, by the kind of the host's memory
   double constant_moves_ = 0;
 };
 
