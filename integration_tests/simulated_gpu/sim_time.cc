@@ -44,29 +44,35 @@ std::atomic<int64_t> g_program{kVirtualStart};        // how far the threads tha
 thread_local int64_t t_time = 0;                      // of this thread; in real time without its processor time
 thread_local bool t_launches = false;
 thread_local uint64_t t_waited = 0;  // for room in the queue
+thread_local int64_t t_looked = 0;   // when this thread last looked at the machine's time: `t_ahead` ahead of it
+thread_local int64_t t_ahead = 0;
 
 // What this thread has computed.
 int64_t Computed() { return g_real != 0 ? Clock(CLOCK_THREAD_CPUTIME_ID) : 0; }
 
-void SetTime(int64_t time) {
-  t_time = time - Computed();
+void SetTime(int64_t time, int64_t computed) {
+  t_time = time - computed;
   if (!t_launches) return;
   for (int64_t program = g_program; program < time && !g_program.compare_exchange_weak(program, time);) {
   }
 }
 int64_t Time() {
-  const int64_t time = std::max(t_time + Computed(), g_program.load());
-  SetTime(time);
+  const int64_t computed = Computed(), time = std::max(t_time + computed, g_program.load());
+  SetTime(time, computed);
   return time;
 }
 // In real time a thread sleeps until the machine has come up to it. How late it wakes up is not counted.
 void GoOnAt(int64_t time) {
-  SetTime(time);
-  const int64_t ahead = g_real != 0 ? (time - g_begin) * g_real - (Clock(CLOCK_MONOTONIC) - g_machine_begin) : 0;
-  if (ahead <= kMostAhead) return;
-  const timespec sleep = {ahead / 1'000'000'000, ahead % 1'000'000'000};
+  SetTime(time, Computed());
+  // A thread gets further ahead by no more than its own time has gone on. Each look is a call of the kernel.
+  if (g_real == 0 || (t_looked != 0 && t_ahead + (time - t_looked) * g_real <= kMostAhead)) return;
+  t_looked = time;
+  t_ahead = (time - g_begin) * g_real - (Clock(CLOCK_MONOTONIC) - g_machine_begin);
+  if (t_ahead <= kMostAhead) return;
+  const timespec sleep = {t_ahead / 1'000'000'000, t_ahead % 1'000'000'000};
   syscall(SYS_nanosleep, &sleep, nullptr);
-  SetTime(time);
+  SetTime(time, Computed());
+  t_ahead = 0;
 }
 
 // A kernel that waits for one that was not launched yet.
@@ -160,8 +166,7 @@ void CheckNothingHangs(CUcontext context, const CUstream* stream) {
 }
 
 // When there is room in the context's queue.
-uint64_t RoomAt(CUcontext context) {
-  const uint64_t now = sim_now();
+uint64_t RoomAt(CUcontext context, uint64_t now) {
   std::lock_guard lock(TheGpu().mutex);
   std::deque<uint64_t>& starts = ContextOf(context).starts;
   while (!starts.empty() && starts.front() <= now) starts.pop_front();
@@ -175,7 +180,7 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
   t_launches = true;
   const uint64_t begin_at = sim_now();
   CheckNothingHangs(launch.context, &launch.stream);
-  const uint64_t launched_at = begin_at + (g_costs ? kLaunchNs : 0), room_at = RoomAt(launch.context);
+  const uint64_t launched_at = begin_at + (g_costs ? kLaunchNs : 0), room_at = RoomAt(launch.context, begin_at);
   t_waited += room_at - std::min(room_at, launched_at);
   const uint64_t now = std::max({launched_at, room_at, g_held_until.load()});
   const SimSlow slow = begin();
@@ -217,7 +222,7 @@ void sim_set_time(int real, int costs) {
   if (real != 0) g_program = Clock(CLOCK_REALTIME);
   g_begin = g_program.load();
   g_machine_begin = Clock(CLOCK_MONOTONIC);
-  SetTime(g_program);
+  SetTime(g_program, Computed());
 }
 int sim_costs(void) { return g_costs ? 1 : 0; }
 
