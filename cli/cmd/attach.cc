@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -161,11 +162,28 @@ bool OpenAll(const std::vector<Target>& targets, const std::string& ranks, const
   return !processes->empty();
 }
 
+// The parent of torch.multiprocessing.spawn's processes, which have no variables of a launcher's, only waits for
+// them.
+std::string NoteOfChildren(pid_t pid) {
+  constexpr size_t kMostNamed = 8;
+  const std::vector<Process> all = ListProcesses();
+  std::vector<pid_t> with_torch;
+  for (const Process& child : all) {
+    if (child.parent != pid) continue;
+    for (const pid_t rank : RanksBelow(all, child.pid)) with_torch.push_back(rank);
+  }
+  if (with_torch.empty() || with_torch.size() > kMostNamed) return {};
+  return absl::StrCat("; of the processes that it started these have PyTorch: ", absl::StrJoin(with_torch, " "));
+}
+
 // Attaches to one; says what was done, or why not.
 bool Attach(const PythonProcess& process, const std::string& library, const std::string& entries,
             const ParsedOptions& parsed, absl::Duration patience, const std::string& output) {
   const std::string& path = process.library().empty() ? library : process.library();
-  if (!Succeeded(process.CallLibrary(path, "rfinject_attach", &entries, patience))) return false;
+  if (const absl::Status status = process.CallLibrary(path, "rfinject_attach", &entries, patience); !status.ok()) {
+    Complain(absl::StrCat(std::string(status.message()), NoteOfChildren(process.pid())));
+    return false;
+  }
   if (parsed.Has("quiet")) return true;
   const std::string rank = RankOf(VariablesOf(process.pid()));
   Complain(absl::StrCat("attached to process ", process.pid(), rank.empty() ? "" : absl::StrCat(" (rank ", rank, ")"),

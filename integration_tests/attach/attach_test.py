@@ -333,6 +333,23 @@ class Attach(TestCase):
         self.assertIn("was left as it was: its main thread did not come back to Python within 1s", said.stderr)
         self.assertEqual(self.end(process), "False\n")
 
+    def test_main_thread_that_waits_for_a_child(self):
+        """As torch.multiprocessing.spawn does. The child is named, and can be attached to."""
+        process = self.text("""if True:
+            import os, select, torch
+            child = os.fork()
+            if child == 0:
+                print('ready', flush=True)
+                while not select.select([sys.stdin], [], [], 0.01)[0]:
+                    pass
+                os._exit('librfinject.so' in open('/proc/self/maps').read())
+            print(os.WEXITSTATUS(os.waitpid(child, 0)[1]))""")
+        child, = children(process)
+        said = self.attach(process, "--wait", 1, expect=1).stderr
+        self.assertTrue(said.endswith(f"; of the processes that it started these have PyTorch: {child}\n"), said)
+        self.cli("attach", "--estimate", GPU, child)
+        self.assertEqual(self.end(process), "1\n")
+
     def test_main_thread_that_comes_back(self):
         process = self.text("import time, torch\nprint('ready', flush=True)\ntime.sleep(1)\n"
                             "print('librfinject.so' in open('/proc/self/maps').read())")
