@@ -56,9 +56,22 @@ def busy():
 found = busy()
 )python";
 
-bool IsBusy(const PythonApi& python) {
+// Whether operators run here and make nodes of autograd, as our trials of them must. In torch 1.13 they fail in the
+// middle of entering or leaving a mode, where the dispatcher asks for one that has left torch's stack of them
+// already.
+constexpr char kTry[] = R"python(
+import sys
+torch = sys.modules['torch']
+def makes_node():
+    with torch.inference_mode(False), torch.enable_grad():
+        x = torch.zeros(1, dtype=torch.float32, device='cpu', requires_grad=True)
+        return (x * 2).grad_fn is not None
+found = makes_node()
+)python";
+
+bool Finds(const PythonApi& python, const char* script) {
   std::string error;
-  return RunPython(python, kLook, &error).Item("found").IsTrue();
+  return RunPython(python, script, &error).Item("found").IsTrue();
 }
 
 int DetachSoon(void*) {
@@ -77,15 +90,16 @@ const char* AttachRunning(const char* settings) {
     g_attachment.store(Attachment::kBefore);
   }
   const PythonApi& python = *GetPython();
-  if (IsBusy(python)) return "busy: it is in a backward pass or a trace";
+  if (Finds(python, kLook)) return "busy: it is in a backward pass or a trace";
+  InitTorchState(python);
+  const QuietTorch quiet;  // no mode of the program's is to hear of the operators that we try
+  if (!Finds(python, kTry)) return "busy: it is entering or leaving a mode";
   if (!Use(settings)) return "it has no memory for the settings";
   if (phase == Attachment::kBefore && !Recorder::Get().BeginAgain()) return "its former trace is still being written";
   constexpr int64_t kSecond = 1'000'000'000, kMost = INT64_MAX / kSecond / 2;
   const auto seconds = static_cast<int64_t>(std::min<uint64_t>(GetSettings().seconds, kMost));
   g_deadline_ns.store(seconds != 0 ? MonotonicNs() + seconds * kSecond : 0);
   g_attachment.store(Attachment::kNow);
-  InitTorchState(python);
-  const QuietTorch quiet;  // no mode of the program's is to hear of the operators that we try
   AttachPython(python);
   return nullptr;
 }

@@ -29,6 +29,8 @@ from torchrun import torchrun  # noqa: E402
 CYCLES = int(os.environ.get("RFINJECT_ATTACH_CYCLES", 2))
 SEED = int(os.environ.get("RFINJECT_ATTACH_SEED", 1))
 PROGRAMS = HERE / "programs.py"
+# Without importing torch.
+IS_TORCH_2 = pathlib.Path(importlib.util.find_spec("torch").origin).with_name("_inductor").exists()
 # What is lost of a step that compiles, also where the program was started with rfinject.
 TRACED = ["operators on tensors without readable storage"]
 
@@ -162,7 +164,7 @@ class Attach(TestCase):
         self.check("modes")
 
     def needs_compile(self):
-        if not pathlib.Path(importlib.util.find_spec("torch").origin).with_name("_inductor").exists():
+        if not IS_TORCH_2:
             print("note: this torch has no torch.compile")
             self.skipTest("this torch has no torch.compile")
 
@@ -289,6 +291,27 @@ class Attach(TestCase):
         said = self.attach(process, "--wait", 1, expect=1).stderr
         self.assertIn("it is in a backward pass or a trace, whenever it was looked at for 1s (--wait", said)
         self.assertEqual(self.end(process), "[1.0, 1.0]\n")
+
+    def test_mode_that_is_being_left(self):
+        """In torch 1.13 no operator runs between two lines of it, and so none of ours would."""
+        if IS_TORCH_2:
+            self.skipTest("modes are left at once in torch 2")
+        process = self.text("""if True:
+            import select, torch
+            from torch.utils._python_dispatch import TorchDispatchMode
+            class Mode(TorchDispatchMode):
+                def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                    return function(*args, **(kwargs or {}))
+            with Mode():
+                mode = torch._C._pop_torch_dispatch_stack()
+                print('ready', flush=True)
+                while not select.select([sys.stdin], [], [], 0.01)[0]:
+                    pass
+                torch._C._push_on_torch_dispatch_stack(mode)
+            print(torch.ones(1).item())""")
+        said = self.attach(process, "--wait", 1, expect=1).stderr
+        self.assertIn("it is entering or leaving a mode, whenever it was looked at", said)
+        self.assertEqual(self.end(process), "1.0\n")
 
     def test_only_thread_that_cannot_be_stopped(self):
         """A process that starts another (vfork) goes on when the other has its program. Here that waits for a file."""
