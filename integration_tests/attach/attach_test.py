@@ -374,8 +374,13 @@ class Attach(TestCase):
         self.assertEqual(self.end(process), "1\n")
 
     def test_main_thread_that_comes_back(self):
-        process = self.text("import time, torch\nprint('ready', flush=True)\ntime.sleep(1)\n"
-                            "print('librfinject.so' in open('/proc/self/maps').read())")
+        process = self.text("""if True:
+            import select, time, torch
+            print('ready', flush=True)
+            time.sleep(1)
+            while not select.select([sys.stdin], [], [], 0.01)[0]:
+                pass
+            print('librfinject.so' in open('/proc/self/maps').read())""")
         self.attach(process, "--wait", TIMEOUT_S)
         self.assertEqual(self.end(process), "True\n")
 
