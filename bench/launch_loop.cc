@@ -8,11 +8,14 @@
 #include <time.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
 namespace {
 
@@ -68,6 +71,39 @@ int64_t TimeOf(int count, CUstream stream, const Call& call) {
   }
   return sum;
 }
+
+// Threads that stay, as those of a program that launches do.
+class Crew {
+ public:
+  // Each of `threads` threads calls `work` once.
+  void Run(int threads, std::function<void()> work) {
+    std::unique_lock lock(mutex_);
+    for (; threads_ < threads; ++threads_) std::thread(&Crew::Stay, this, threads_, turn_).detach();
+    work_ = std::move(work);
+    wanted_ = working_ = threads;
+    ++turn_;
+    begin_.notify_all();
+    done_.wait(lock, [this] { return working_ == 0; });
+  }
+
+ private:
+  void Stay(int number, int turn) {
+    for (std::unique_lock lock(mutex_);;) {
+      begin_.wait(lock, [&] { return turn_ != turn; });
+      turn = turn_;
+      if (number >= wanted_) continue;
+      lock.unlock();
+      work_();
+      lock.lock();
+      if (--working_ == 0) done_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable begin_, done_;
+  std::function<void()> work_;
+  int threads_ = 0, wanted_ = 0, working_ = 0, turn_ = 0;
+};
 
 // A graph of so many empty kernels, captured as a program captures its own.
 CUgraphExec GraphOf(int nodes, CUstream stream) {
@@ -130,9 +166,8 @@ extern "C" __attribute__((visibility("default"))) double launch_loop_eager(int t
   if (threads == 1) {
     run();
   } else {
-    std::vector<std::thread> all;
-    for (int i = 0; i < threads; ++i) all.emplace_back(run);
-    for (std::thread& one : all) one.join();
+    static Crew* const crew = new Crew;  // its threads are not ended
+    crew->Run(threads, run);
   }
   return failed ? -1 : static_cast<double>(sum) / threads / count;
 }
