@@ -177,8 +177,8 @@ class LaunchRing {
   static_assert(sizeof(RingPosition) == kPositionUnits * sizeof(Unit));
 
   bool PushMark(const RingPosition& position) noexcept;
-  // Pushes the first `count` units of `record`.
-  PushResult PushRecord(const LaunchRecord& record, size_t count) noexcept {
+  // Pushes the first `count` units of `record`. Not inlined: it is long, and has several callers.
+  [[gnu::noinline]] PushResult PushRecord(const LaunchRecord& record, size_t count) noexcept {
     return PushUnits(count, [&](uint64_t at) { CopyIn(at, record, count); });
   }
   // Pushes `count` units, at most kMaxUnits, which `copy(uint64_t at)` copies to their place.

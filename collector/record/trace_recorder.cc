@@ -138,10 +138,12 @@ inline void TraceRecorder::Push(const What&... what) noexcept {
   if (rings_.HasThread()) [[likely]] {
     return PushAt(Rings::RingOfThread(), position, what...);
   }
-  // The first launch of a thread, or one of a thread that gets no ring: it is kept where the thread has had one, and
-  // counted as dropped else.
-  if (LaunchRing* ring = AcquireRing(); ring != nullptr) return PushAt(ring, position, what...);
-  if (Rings::ThreadEnded()) return Add(LaunchRecord{what...});
+  RecordFirst(LaunchRecord{what...}, position);
+}
+
+void TraceRecorder::RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept {
+  if (LaunchRing* ring = AcquireRing(); ring != nullptr) return PushAt(ring, position, record);
+  if (Rings::ThreadEnded()) return Add(record);
   rings_.CountRingless();
 }
 

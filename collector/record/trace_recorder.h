@@ -113,7 +113,10 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void Push(const What&... what) noexcept;
   template <typename... What>
   void PushAt(LaunchRing* ring, const RingPosition& position, const What&... what) noexcept;
-  [[gnu::noinline, gnu::cold]] LaunchRing* AcquireRing() noexcept;
+  // Records the first launch of a thread, or one of a thread that gets no ring: it is kept where the thread has had
+  // one, and counted as dropped else.
+  [[gnu::noinline, gnu::cold]] void RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept;
+  LaunchRing* AcquireRing() noexcept;
   // Keeps what was waited for since the last step, unless something was validated since.
   void NoteWaitsBehindLastStep() noexcept;
   // Starts or stops the measuring with the step `next`, if the user has asked for that.
