@@ -265,8 +265,9 @@ class Calibrate(unittest.TestCase):
                 value = {key[1:]: float(row["value"]) for key, row in self.values(own).items() if key[0] == gpu}
                 for family, parameter in (("gpu", "memory_share"), ("softmax", "share_persistent")):
                     self.assertAlmostEqual(value[family, parameter], 1, delta=0.05, msg=family)
-                # The model has a time for each row beside the traffic, the clock does not: 1.29 and 1.17.
-                self.assertAlmostEqual(value["layer_norm", "share"], 1.23, delta=0.12)
+                # The model has a time for each row that hides in part behind the traffic, the clock does not: 1.11 and
+                # 1.03.
+                self.assertAlmostEqual(value["layer_norm", "share"], 1.07, delta=0.05)
                 # The model has a second reading of the input, the clock does not.
                 self.assertAlmostEqual(value["batch_norm", "share"], 1.5, delta=0.05)
                 times = [re.fullmatch(r"(\S.*?) +([0-9.]+) +([0-9.]+) +([0-9.]+)", line)
