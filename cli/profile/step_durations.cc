@@ -1,6 +1,7 @@
 #include "cli/profile/step_durations.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -45,6 +46,33 @@ bool MayChangeAtAnEnd(std::span<const double> values, double median, double unli
     return distance > unlike && distance > harmless && (value < median || accidents < 2);
   };
   return changes(values.front()) || changes(values.back());
+}
+
+// The share of the longer steps in the shortest period with which the kinds repeat; nothing where there is none.
+std::optional<double> ShareInRhythm(std::span<const StepDuration> steps, const TwoClusters& kinds) {
+  constexpr uint64_t kLongestPeriod = 32;
+  constexpr double kKeptTo = 0.98;  // of the pairs of steps a period apart that are not both of the usual kind
+  const auto is_longer = [&](const StepDuration& one) { return static_cast<double>(one.ns) > kinds.cut; };
+  const bool longer_are_rarer = kinds.upper == kinds.fewer;
+  for (uint64_t period = 2; period <= kLongestPeriod; ++period) {
+    double alike = 0, pairs = 0;
+    size_t k = 0;
+    for (const StepDuration& one : steps) {
+      while (k < steps.size() && steps[k].step < one.step + period) ++k;
+      if (k == steps.size()) break;
+      if (steps[k].step != one.step + period) continue;
+      if (is_longer(one) != longer_are_rarer && is_longer(steps[k]) != longer_are_rarer) continue;
+      pairs += 1;
+      alike += is_longer(one) == is_longer(steps[k]) ? 1 : 0;
+    }
+    if (pairs < static_cast<double>(kLeastSteps) || alike < kKeptTo * pairs) continue;
+    std::array<std::array<uint64_t, 2>, kLongestPeriod> places{};
+    for (const StepDuration& one : steps) ++places[one.step % period][is_longer(one) ? 1 : 0];
+    const auto longer = std::count_if(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(period),
+                                      [](const auto& place) { return place[1] > place[0]; });
+    return static_cast<double>(longer) / static_cast<double>(period);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -102,6 +130,10 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
   if (kinds && (slow == 0 || !seldom) && kinds->apart >= kLeastApart * mean) {
     found.of_kinds = ordinary.size();
     found.rarer_kind = kinds->fewer;
+    if (const std::optional<double> share = ShareInRhythm(steps, *kinds)) {
+      found.in_rhythm = found.of_kinds;
+      found.rarer_kind = Nearest(std::min(*share, 1 - *share) * static_cast<double>(found.of_kinds));
+    }
   }
   // The mean over neighbouring lags is as good as one lag of a longer run, and leaves nothing of a rhythm, such as
   // that of every second or fourth step, which is no memory. Half the distance: what is left there is seen earlier,

@@ -26,8 +26,9 @@ struct DurationFindings {
   bool drifting = false;
   bool two_speeds = false;  // that is so because there are two durations that change seldom
   // Where there are two durations that come and go: how many steps were looked at, and how many are of the rarer
-  // kind.
-  uint64_t of_kinds = 0, rarer_kind = 0;
+  // kind. `in_rhythm`: all of them, where the kinds come in a rhythm, as with every fourth step longer; `rarer_kind`
+  // then has the rhythm's share, which is that of the steps that were not looked at, too.
+  uint64_t of_kinds = 0, rarer_kind = 0, in_rhythm = 0;
   uint64_t slow = 0;           // steps far above the ordinary ones, and not in a row
   uint64_t slow_extra_ns = 0;  // how much longer than the median they took, together
 };

@@ -66,6 +66,29 @@ TEST(StepDurations, ARhythmIsNoMemory) {
   }
 }
 
+// Which kind steps are of that nobody looked at is known in a rhythm.
+TEST(StepDurations, ARhythmTellsTheShareOfItsKinds) {
+  const auto found = [](auto longer) {
+    std::vector<StepDuration> run = Steps(
+        1, [&](uint64_t step) { return longer(step) ? 1.5 : 1.0; }, 3000);
+    // Of the steps that are looked at more than a fourth is longer.
+    std::erase_if(run, [](const StepDuration& one) { return one.step % 40 == 7; });
+    return ExamineDurations(run, 0, 100);
+  };
+  const DurationFindings fourth = found([](uint64_t step) { return step % 4 == 1; });
+  EXPECT_EQ(fourth.of_kinds, 2925u);
+  EXPECT_EQ(fourth.in_rhythm, fourth.of_kinds);
+  EXPECT_EQ(fourth.rarer_kind, 731u);
+  // The longer ones may be the usual ones; two of five, one behind the other.
+  EXPECT_EQ(found([](uint64_t step) { return step % 5 > 1; }).rarer_kind, 1170u);
+  // By chance.
+  std::mt19937_64 random(7);
+  std::bernoulli_distribution fifth(0.2);
+  const DurationFindings chance = found([&](uint64_t) { return fifth(random); });
+  EXPECT_GT(chance.of_kinds, 0u);
+  EXPECT_EQ(chance.in_rhythm, 0u);
+}
+
 // A quiet host behind a full queue is early by 0.3 % where a window of times begins: that is no kind of step.
 TEST(StepDurations, KindsThatAreCloseAreOne) {
   const auto quiet = [](double shorter) {

@@ -46,6 +46,11 @@ void ForEachSampled(std::span<const uint64_t> steps, std::span<const StepSum> su
   }
 }
 
+void AddTo(std::vector<double>* sums, std::span<const double> values) {
+  sums->resize(values.size());
+  for (size_t i = 0; i < values.size(); ++i) (*sums)[i] += values[i];
+}
+
 double VarianceOf(std::span<const double> values) {
   double mean = 0, squares = 0;
   const double n = static_cast<double>(values.size());
@@ -181,7 +186,7 @@ bool SampledRun::MissesAKind(const Run& run, size_t metric) const {
   const double all = static_cast<double>(run.steps.of_kinds);
   const std::vector<double>& values = total_.values[metric];
   const double n = static_cast<double>(values.size());
-  if (!(all > 0) || metrics_[metric].slow > 0 || !metrics_[metric].weights.empty()) return false;
+  if (!(all > 0) || metrics_[metric].slow > 0 || !metrics_[metric].longer.empty()) return false;
   const double share = static_cast<double>(run.steps.rarer_kind) / all;
   if (run_steps_ >= kShortWindow && share > kRarer && n * share >= kLeastOfAKind) return false;
   const double left = VarianceOf(values), before = VarianceOf(raw_total_[metric]);
@@ -220,19 +225,14 @@ bool SampledRun::WeighKinds(const Run& run) {
   if (std::max(from_rarer, from_usual) < kClearly * deviation) return false;
   if (std::min(from_rarer, from_usual) > kClearly * deviation) return false;
   const double share = from_rarer < from_usual ? rarer : 1 - rarer;
+  in_rhythm_ = run.steps.in_rhythm == run.steps.of_kinds;
   // The durations are of the steps in which nothing was sampled.
   const double known = all + sampled * processes_;
-  longer_share_ = (share * all + longer * processes_) / known;
+  longer_share_ = in_rhythm_ ? share : (share * all + longer * processes_) / known;
   unknown_kind_ = std::max(0.0, run_steps_ - known / processes_);
   for (size_t i = 0; i < kSampledCount; ++i) {
     if (!kinds[i]) continue;
-    Metric& metric = metrics_[i];
-    const double n = static_cast<double>(metric.steps.size()), upper = static_cast<double>(kinds[i]->upper);
-    for (const double value : total_.values[i]) {
-      const bool is_longer = value > kinds[i]->cut;
-      metric.longer.push_back(is_longer);
-      metric.weights.push_back(is_longer ? longer_share_ * n / upper : (1 - longer_share_) * n / (n - upper));
-    }
+    for (const double value : total_.values[i]) metrics_[i].longer.push_back(value > kinds[i]->cut);
   }
   return true;
 }
@@ -262,19 +262,42 @@ bool SampledRun::LacksAKind(const Series& series) const {
   return has_both(Sampled::kTime) && !has_both(Sampled::kBytes);
 }
 
-// Adds a key that ran in all sampled steps, which are of two kinds. How much steps of a kind differ, relative to
-// their mean, is taken to be the same for both: of the rarer there may be one sample.
-void SampledRun::AddByKind(const Metric& metric, std::span<const double> sampled, size_t index,
-                           Series* series) const {
-  const double n = static_cast<double>(sampled.size());
+// The launches of a mean step of the run, over those of a mean step in which the key was sampled; 0: not known.
+double SampledRun::LaunchedOverSampled(size_t metric, const LaunchStats& stats) const {
+  const std::vector<StepSum>* const sums = SumsOf(stats, metric);
+  const auto of_key = stats.metrics.find(std::string(kMetrics[metric]));
+  if (sums == nullptr || sums->empty() || of_key == stats.metrics.end() || of_key->second.n == 0) return 0;
+  const double sampled = static_cast<double>(of_key->second.n) / static_cast<double>(sums->size());
+  return run_steps_ > 0 ? static_cast<double>(stats.launches) / (run_steps_ * processes_) / sampled : 0;
+}
+
+// Whether a key runs in all steps alike, and was sampled in steps of both of two kinds. Of keys that were sampled in
+// so few that many miss the rarer kind by chance, those that have it must not be taken alone: the others lack it.
+bool SampledRun::IsOfBothKinds(size_t metric, const LaunchStats& stats, const KeySamples& sampled) const {
+  const std::vector<bool>& longer = metrics_[metric].longer;
+  if (longer.empty()) return false;
+  if (sampled.size() != longer.size()) {          // it ran in some steps only, or was looked at in some only
+    constexpr double kAlike = 0.01, kOfBoth = 6;  // to be expected; one key in 400 lacks them then
+    const double rarer = std::min(longer_share_, 1 - longer_share_);
+    if (rarer * static_cast<double>(sampled.size()) < kOfBoth) return false;
+    if (std::fabs(LaunchedOverSampled(metric, stats) - 1) > kAlike) return false;
+  }
+  const auto of_longer = std::ranges::count_if(sampled, [&](const auto& one) { return longer[one.first]; });
+  return of_longer > 0 && static_cast<size_t>(of_longer) < sampled.size();
+}
+
+// Adds a key of which that is so. How much steps of a kind differ, relative to their mean, is taken to be the same
+// for both: of the rarer there may be one sample.
+void SampledRun::AddByKind(const Metric& metric, const KeySamples& sampled, size_t index, Series* series) const {
+  const double own = static_cast<double>(sampled.size()), n = static_cast<double>(metric.steps.size());
   struct Kind {
     double n = 0, share = 0, mean = 0;
   };
   std::array<Kind, 2> kinds;
-  for (size_t s = 0; s < sampled.size(); ++s) {
-    Kind& kind = kinds[metric.longer[s]];
+  for (const auto& [step, value] : sampled) {
+    Kind& kind = kinds[metric.longer[step]];
     kind.n += 1;
-    kind.mean += sampled[s];
+    kind.mean += value;
   }
   kinds[0].share = 1 - longer_share_;
   kinds[1].share = longer_share_;
@@ -284,24 +307,47 @@ void SampledRun::AddByKind(const Metric& metric, std::span<const double> sampled
     mean += kind.share * kind.mean;
     squares += kind.share * kind.mean * kind.share * kind.mean / kind.n;
   }
-  // So that the variance of a mean of n such values is that of the sum of both kinds' shares.
-  const double scale = n > 2 ? std::sqrt(squares * n * (n - 1) / (n - 2)) : 0;
+  // So that the variance of a mean of n values is that of the sum of both kinds' shares.
+  const double scale = own > 2 ? std::sqrt(squares * n * (n - 1) / (own - 2)) : 0;
   std::vector<double>& values = series->values[index];
-  for (size_t s = 0; s < sampled.size(); ++s) {
-    const double of_kind = kinds[metric.longer[s]].mean;
-    values[s] += mean + (of_kind > 0 ? scale * (sampled[s] / of_kind - 1) : 0);
+  for (double& value : values) value += mean;
+  std::vector<uint32_t> places;
+  std::vector<double> residuals;
+  for (const auto& [step, value] : sampled) {
+    const double of_kind = kinds[metric.longer[step]].mean;
+    places.push_back(static_cast<uint32_t>(step));
+    residuals.push_back(of_kind > 0 ? scale * (value / of_kind - 1) : 0);
+    values[step] += residuals.back();
   }
-  series->between[index] += kinds[1].mean - kinds[0].mean;
+  if (sampled.size() < values.size()) AddTo(&series->parts[index][std::move(places)], residuals);
+  if (!in_rhythm_) series->between[index] += kinds[1].mean - kinds[0].mean;
+}
+
+SampledRun::KeySamples SampledRun::SamplesOf(size_t index, std::span<const StepSum> sums) const {
+  const Metric& metric = metrics_[index];
+  KeySamples sampled;
+  ForEachSampled(metric.steps, sums, [&](size_t at, const StepSum& one) {
+    sampled.emplace_back(at, metric.weight * static_cast<double>(one.sum) / metric.processes[at]);
+  });
+  return sampled;
 }
 
 double SampledRun::Ordinary(Sampled what, const LaunchStats& stats) const {
   const auto index = static_cast<size_t>(what);
   const Metric& metric = metrics_[index];
-  const bool of_ordinary = metric.slow > 0, by_kind = !metric.weights.empty();
+  const bool of_ordinary = metric.slow > 0, by_kind = !metric.longer.empty();
   const std::vector<StepSum>* const sums = of_ordinary || by_kind ? SumsOf(stats, index) : nullptr;
   if (sums == nullptr) return 1;
-  // Keys that run in some of the steps are known by their launches.
-  if (by_kind && StepsOf(what, stats) != metric.steps.size()) return 1;
+  std::array<double, 2> weights = {1, 1};  // of a step of either kind, so that each has its share of the run
+  if (by_kind) {
+    const KeySamples sampled = SamplesOf(index, *sums);
+    if (!IsOfBothKinds(index, stats, sampled))
+      return 1;  // keys that run in some of the steps are known by their launches
+    const double own = static_cast<double>(sampled.size());
+    const auto longer = static_cast<double>(
+        std::ranges::count_if(sampled, [&](const auto& one) { return metric.longer[one.first]; }));
+    weights = {(1 - longer_share_) * own / (own - longer), longer_share_ * own / longer};
+  }
   double all = 0, ordinary = 0, all_processes = 0, ordinary_processes = 0;
   for (const StepSum& sum : *sums) {
     const auto known = metric.all.find(sum.step);
@@ -310,7 +356,7 @@ double SampledRun::Ordinary(Sampled what, const LaunchStats& stats) const {
     all_processes += known->second;
     const auto at = std::lower_bound(metric.steps.begin(), metric.steps.end(), sum.step);
     if (at == metric.steps.end() || *at != sum.step) continue;
-    const double weight = by_kind ? metric.weights[static_cast<size_t>(at - metric.steps.begin())] : 1;
+    const double weight = by_kind ? weights[metric.longer[static_cast<size_t>(at - metric.steps.begin())]] : 1;
     ordinary += weight * static_cast<double>(sum.sum);
     ordinary_processes += weight * known->second;
   }
@@ -333,18 +379,14 @@ void SampledRun::Add(const LaunchStats& stats, Series* series) const {
     std::vector<bool>& present = series->present[i];
     values.resize(metric.steps.size());
     present.resize(metric.steps.size());
-    std::vector<std::pair<size_t, double>> sampled;  // index of the step, value
+    const KeySamples sampled = SamplesOf(i, *sums);
     double sum = 0;
-    ForEachSampled(metric.steps, *sums, [&](size_t at, const StepSum& one) {
-      const double value = metric.weight * static_cast<double>(one.sum) / metric.processes[at];
-      sampled.emplace_back(at, value);
+    for (const auto& [step, value] : sampled) {
       sum += value;
-      present[at] = true;
-    });
-    if (sampled.size() == values.size() && !metric.weights.empty()) {
-      std::vector<double> of_steps;
-      for (const auto& [step, value] : sampled) of_steps.push_back(value);
-      AddByKind(metric, of_steps, i, series);
+      present[step] = true;
+    }
+    if (IsOfBothKinds(i, stats, sampled)) {
+      AddByKind(metric, sampled, i, series);
       continue;
     }
     if (sampled.size() == values.size() || sampled.empty()) {
@@ -354,24 +396,20 @@ void SampledRun::Add(const LaunchStats& stats, Series* series) const {
     const double n = static_cast<double>(values.size()), own = static_cast<double>(sampled.size());
     const double mean = sum / own;
     // The launches of a mean step of the run, over those of a mean sampled step.
-    const auto metric_of_key = stats.metrics.find(std::string(kMetrics[i]));
-    const double samples = metric_of_key == stats.metrics.end() ? 0 : static_cast<double>(metric_of_key->second.n);
-    const double launched = run_steps_ > 0 ? static_cast<double>(stats.launches) / (run_steps_ * processes_) : 0;
-    const double sampled_launches = samples / static_cast<double>(sums->size()) * own / n;
-    const double weight = launched > 0 && sampled_launches > 0 ? launched / sampled_launches : 1;
+    const double launched = LaunchedOverSampled(i, stats) * n / own;
+    const double weight = launched > 0 ? launched : 1;
     for (double& value : values) value += weight * sum / n;
     // The residuals of few values are too small, as in the variance of a sample; what all values lack by that, the
     // interval makes up for.
     const double unbiased = own > 1 ? std::sqrt(own / (own - 1) * (n - 1) / n) : 0;
     std::vector<uint32_t> places;
-    for (const auto& [step, value] : sampled) places.push_back(static_cast<uint32_t>(step));
-    std::vector<double>& part = series->parts[i][std::move(places)];
-    part.resize(sampled.size());
-    for (size_t s = 0; s < sampled.size(); ++s) {
-      const double residual = weight * unbiased * (sampled[s].second - mean);
-      values[sampled[s].first] += residual;
-      part[s] += residual;
+    std::vector<double> residuals;
+    for (const auto& [step, value] : sampled) {
+      places.push_back(static_cast<uint32_t>(step));
+      residuals.push_back(weight * unbiased * (value - mean));
+      values[step] += residuals.back();
     }
+    AddTo(&series->parts[i][std::move(places)], residuals);
   }
 }
 
@@ -414,6 +452,7 @@ double DegreesOf(const SampledRun::Series& series, size_t metric) {
 }
 
 // How many of a run's steps are of the longer kind is known but for a few steps; another run may have other shares.
+// In a rhythm they are known, and another run has the same.
 void AddShareOfKinds(double between, double share, double unknown, double run_steps, StepInterval* interval) {
   const double of_a_step = between * between * share * (1 - share);
   if (!(of_a_step > 0) || !(run_steps > 0)) return;

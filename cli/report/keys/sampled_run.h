@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cli/model/step_interval.h"
@@ -71,9 +72,7 @@ class SampledRun {
     size_t slow = 0;
     double weight = 1;             // value = weight * integer
     Trust trust = Trust::kByStep;  // of any interval: kDrifting, kTwoSpeeds
-    // Of each of `steps`, by how much it weighs more than one in n, so that each kind has its share of the run: the
-    // share of the run over that of the samples. Empty where there are no two kinds.
-    std::vector<double> weights;
+    // Whether each of `steps` is of the longer kind. Empty where there are no two kinds.
     std::vector<bool> longer;
   };
   bool IsWhole(Sampled what) const;  // whether every step of every process is among the sampled ones
@@ -83,12 +82,18 @@ class SampledRun {
   bool WeighKinds(const Run& run);
   void FindKinds();
   bool LacksAKind(const Series& series) const;
-  void AddByKind(const Metric& metric, std::span<const double> sampled, size_t index, Series* series) const;
+  // A key's sampled steps: the place in Metric::steps, and the value.
+  using KeySamples = std::vector<std::pair<size_t, double>>;
+  KeySamples SamplesOf(size_t metric, std::span<const StepSum> sums) const;
+  bool IsOfBothKinds(size_t metric, const LaunchStats& stats, const KeySamples& sampled) const;
+  void AddByKind(const Metric& metric, const KeySamples& sampled, size_t index, Series* series) const;
+  double LaunchedOverSampled(size_t metric, const LaunchStats& stats) const;
   const Metric& Of(Sampled what) const { return metrics_[static_cast<size_t>(what)]; }
 
   std::array<Metric, kSampledCount> metrics_;
   double run_steps_ = 0;                        // of one process
   double longer_share_ = 0, unknown_kind_ = 0;  // of steps of two kinds; and how many of the run's are of neither
+  bool in_rhythm_ = false;                      // the kinds are
   double processes_ = 1;
   std::map<uint64_t, bool>
       is_longer_;               // of timed steps, where their times are of two kinds that run the same launches

@@ -291,9 +291,44 @@ TEST(SampledRunTest, KindsOfStepsThatRunTheSameLaunchesWeighWhatTheirDurationsSa
   EXPECT_GT(report.total.time.relative, 0.003);
   EXPECT_LT(report.total.time.relative, 0.01);
   EXPECT_EQ(report.rows[0].time.relative, report.total.time.relative);
+  // In a rhythm that is right of the steps that were not looked at, too, however many.
+  run.steps.of_kinds = 500, run.steps.rarer_kind = 125;
+  const double by_chance = Fold(profile).total.time.relative;
+  run.steps.in_rhythm = 500;
+  EXPECT_LT(Fold(profile).total.time.relative, by_chance);
+  EXPECT_NEAR(Fold(profile).total.time.relative, report.total.time.relative, 1e-4);
+  run.steps.in_rhythm = 0;
   // Samples that are of one kind only say nothing of the other.
   for (StepSum& sum : sums) sum.sum = 10'000 + 20 * (sum.step * 5 % 7);
   EXPECT_EQ(Fold(profile).total.time.trust, Trust::kFewSteps);
+}
+
+// A key that was looked at in some of the sampled steps has its kinds as chance put them there.
+TEST(SampledRunTest, KindsWeighAlsoInKeysThatWereSampledInSomeSteps) {
+  Profile profile = Empty(0);
+  cli::Run& run = profile.runs.begin()->second;
+  run.sampled_steps.clear();
+  for (const std::string name : {"always", "in parts"}) {
+    LaunchStats& stats = run.launches[{.phase = Phase::kForward, .op = name}];
+    stats.launches = kSteps;
+    for (uint64_t i = 0; i < 50; ++i) {
+      const bool longer = i % 4 == 1;  // of the others only every second is looked at in parts
+      if (name == "in parts" && !longer && i % 2 == 0) continue;
+      run.sampled_steps["rf.time"][i * 20] = 1;
+      const uint64_t sample = (longer ? 15'000 : 10'000) + i * 7 % 5 * 10;
+      stats.metrics["rf.time"].Add(sample);
+      stats.step_sums["rf.time"].push_back({i * 20, sample});
+    }
+  }
+  run.steps.of_kinds = run.steps.in_rhythm = 950, run.steps.rarer_kind = 237;
+  for (uint64_t i = 0; i < 950; ++i) run.steps.duration_ns.Add(i % 4 == 1 ? 30'000 : 20'000);
+  const Report report = Fold(profile);
+  ASSERT_EQ(report.total.time.trust, Trust::kByStep);
+  for (const Row& row : report.rows) {
+    const double right = (713 * 10'020 + 237 * 15'020) / 950.0;
+    EXPECT_NEAR(row.sums.time_ns() / kSteps / right, 1, 0.001) << row.op;
+    EXPECT_LT(row.time.relative, 0.002) << row.op;
+  }
 }
 
 TEST(SampledRunTest, KindsOfStepsThatDifferByWhatRunsInThemAreKnown) {

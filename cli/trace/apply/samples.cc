@@ -146,7 +146,7 @@ DurationFindings ExamineMeasured(const RunState& of, const SampledSteps& sampled
   const std::vector<StepDuration> gpu = GpuTimesOf(sampled, of, state);
   const uint64_t distance = DistanceOf(sampled);
   DurationFindings found = ExamineDurations(gpu, 0, distance);
-  found.slow = found.slow_extra_ns = found.of_kinds = found.rarer_kind = 0;
+  found.slow = found.slow_extra_ns = found.of_kinds = found.rarer_kind = found.in_rhythm = 0;
   const std::vector<StepDuration> host = CalmDurations(of, sampled);
   if (gpu.empty() || ScatterOf(host) > kInStep * std::max(ScatterOf(gpu), kLeastScatter)) return found;
   const DurationFindings of_host = ExamineDurations(host, 0, distance),
@@ -155,6 +155,7 @@ DurationFindings ExamineMeasured(const RunState& of, const SampledSteps& sampled
   found.slow_extra_ns = slow.slow_extra_ns;
   found.of_kinds = of_host.of_kinds;
   found.rarer_kind = of_host.rarer_kind;
+  found.in_rhythm = of_host.in_rhythm;
   // Steps are timed two in a row, so that kinds that come and go may seem to change seldom.
   if (found.two_speeds && found.of_kinds > 0) found.two_speeds = found.drifting = false;
   return found;
@@ -167,6 +168,7 @@ void AddFindings(const DurationFindings& found, StepSums* steps) {
   wire::SaturatingAdd(&steps->slow_extra_ns, found.slow_extra_ns);
   wire::SaturatingAdd(&steps->of_kinds, found.of_kinds);
   wire::SaturatingAdd(&steps->rarer_kind, found.rarer_kind);
+  wire::SaturatingAdd(&steps->in_rhythm, found.in_rhythm);
 }
 
 // What was sampled before the training is not of the training's steps.
