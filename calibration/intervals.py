@@ -8,7 +8,7 @@ ANY = "*"  # any GPU without measurements
 FEW_GPUS = 1.40
 # Rows of a recording are alike: 80 % of the rows of a further one lie within what holds so many of the others'.
 ALIKE = 0.9
-OF_SEVERAL = 0.8  # kOfSeveral of cli/report/keys/quantity.cc
+SHARED, SHARED_CONVOLUTION_FP32, CONVOLUTION_FP32 = 0.33, 0.16, "2"  # SharedPart() of cli/report/keys/quantity.cc; ErrorGroup
 SIZES = (("tiny", 0.0, 0.05), ("short", 0.05, 0.5), ("middle", 0.5, 2.0), ("long", 2.0, math.inf))  # ms, as SizeName() in expected.cc
 
 
@@ -18,16 +18,46 @@ def median(values):
     return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
+class OfGroup:
+    """Expected times of a group of operators: ErrorOfGroup of cli/report/keys/quantity.h."""
+
+    def __init__(self):
+        self.expected = self.below = self.above = self.squares = 0
+
+    def add(self, calls, expected, low, high):
+        self.expected += calls * expected
+        self.below += calls * (expected - low)
+        self.above += calls * (high - expected)
+        self.squares += calls * ((high - low) / 2) ** 2
+
+    def towards(self, side, shared):
+        """The square of how far their sum may be off to a side, where `shared` is the part of the errors' variance that is common."""
+        middle = (self.below + self.above) / 2
+        if not middle:
+            return 0
+        leaning = ((side / middle) ** 2 - 1) * math.sqrt(self.squares) / middle
+        return shared * side ** 2 + (1 - shared) * self.squares * (1 + leaning)
+
+
+def groups_of(rows):
+    """{group: OfGroup} of rows (group, calls, expected, low, high), the times those of a call. Each call counts as a launch key."""
+    groups = collections.defaultdict(OfGroup)
+    for group, *row in rows:
+        groups[group].add(*row)
+    return groups
+
+
+def shared_part(group):
+    return SHARED_CONVOLUTION_FP32 if group == CONVOLUTION_FP32 else SHARED
+
+
 def of_sum(rows):
-    """(expected, low, high) of a sum of rows (group, expected, low, high), as the command makes it (Sums::AddExpected in
-    cli/report/keys/quantity.h): what a group of operators may be off adds up, and groups add up as squares."""
-    below, above = collections.Counter(), collections.Counter()
-    for group, expected, low, high in rows:
-        below[group] += expected - low
-        above[group] += high - expected
-    expected = sum(row[1] for row in rows)
-    together = lambda parts: OF_SEVERAL * math.sqrt(sum(part ** 2 for part in parts.values()))
-    return expected, expected - together(below), expected + together(above)
+    """(expected, low, high) of a sum of rows as groups_of() has them, as the command makes it (Sums::AddExpected)."""
+    groups = groups_of(rows).items()
+    expected = sum(one.expected for _, one in groups)
+    below, above = (math.sqrt(sum(one.towards(getattr(one, side), shared_part(group)) for group, one in groups))
+                    for side in ("below", "above"))
+    return expected, expected - below, expected + above
 
 
 def quantile(values, q):
@@ -55,9 +85,10 @@ def intervals(rows, folds, gpus, known):
         Four GPUs of a family say little about how far off a fifth is, and families differ less in it than chance would
         make them: `pooled`, the mean of all families, counts as much as the family's own."""
         for size, least, most in SIZES:
-            parts = [[(ms, r) for ms, r in one if least <= ms < most] for one in by_gpu]
+            of_size = [[(ms, r) for ms, r in one if least <= ms < most] for one in by_gpu]
+            parts = [one for one in of_size if len(one) >= 15]
             text = "GPUs held out: their medians and those of other families; the scatter within"
-            if min(map(len, parts)) < 15:
+            if len(parts) < 2:
                 parts, text = by_gpu, text + "; all sizes"
             scatter = [r - middle for one, middle in ((one, median([r for _, r in one])) for one in parts) for _, r in one]
             # Half of the width that 80 % have; algorithms of a library that are far off would rule a variance.
@@ -127,9 +158,12 @@ def add_recorded(rows, predicted, found, put):
         for size, least, most in SIZES:
             part = [(gpu, r) for gpu, ms, r in residuals if least <= ms < most]
             text = "%d recorded kernels, each without its recording" % len(part)
-            if len(part) < 15:
+            few = len(part) < 15
+            if few:
                 part, text = [(gpu, r) for gpu, _, r in residuals], "%d recorded kernels; all sizes" % len(residuals)
             for gpu in recorded | (others if size == "tiny" else set()):
+                if few and (ANY, family, "low_" + size) in found:  # operators of that size say more than kernels of others
+                    continue
                 width = quantile([r for _, r in part], ALIKE)
                 if sum(one == gpu for one, _ in part) < 15:  # others' kernels say less of it
                     width = max(width, quantile([r for _, _, r in residuals], ALIKE))

@@ -278,9 +278,9 @@ class Sums {
   double total_flop() const;
   double total_legacy_flop() const;
 
-  // Adds an expected time with its interval, in ns. How far a sum of such may be off: the errors of a group are taken
-  // to be nearly one error, those of different groups to be independent, so that the former add up and the latter add
-  // up as squares (docs/method/ESTIMATOR.md).
+  // Adds an expected time of a launch key with its interval, in ns. How far a sum of such may be off: launch keys of
+  // a group have a part of their error in common, which adds up; the rest of them, and the errors of different
+  // groups, are taken to be independent, and add up as squares (docs/method/ESTIMATOR.md).
   void AddExpected(Expectation interval, ErrorGroup group, double expected, double low, double high);
   // Multiplies an expected time and its interval.
   void ScaleExpected(Expectation interval, double factor);
@@ -290,11 +290,17 @@ class Sums {
   Sums OfOneStep(double steps) const;
 
  private:
-  // How far an expected time may be off, by ErrorGroup.
+  // How far the expected times of a group may be off: the widths of their intervals to either side, added up, and the
+  // squares of half their whole widths.
+  struct ErrorOfGroup {
+    double below = 0, above = 0, squares = 0;
+    // The square of how far the sum may be off to the side whose widths add up to `side`.
+    double Towards(double side, double shared_part) const;
+  };
   struct Spread {
-    uint64_t parts = 0;  // expected times that were added up
     double expected = 0;
-    std::array<double, kErrorGroups> below{}, above{};
+    std::array<ErrorOfGroup, kErrorGroups> groups{};
+    void Scale(double factor);
   };
 
   FlopByPrecision ByPrecision(Quantity first) const;

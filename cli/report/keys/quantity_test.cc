@@ -23,23 +23,38 @@ TEST(Sums, AnExpectedTimeAloneKeepsItsInterval) {
   EXPECT_DOUBLE_EQ(High(one), 15);
 }
 
-TEST(Sums, ErrorsOfAGroupAddUpAndThoseOfGroupsAddUpAsSquares) {
-  Sums sums = Of(ErrorGroup::kNorm, 10, 8, 11);
-  sums.Add(Of(ErrorGroup::kNorm, 10, 9, 13));
-  EXPECT_DOUBLE_EQ(Low(sums), 20 - 0.8 * 3);
-  EXPECT_DOUBLE_EQ(High(sums), 20 + 0.8 * 4);
+TEST(Sums, APartOfTheErrorsOfAGroupAddsUpAndTheRestAsSquares) {
+  Sums sums = Of(ErrorGroup::kNorm, 10, 7, 13);
+  sums.Add(Of(ErrorGroup::kNorm, 10, 6, 14));
+  const double norm = 0.33 * 7 * 7 + 0.67 * (3 * 3 + 4 * 4);
+  EXPECT_DOUBLE_EQ(Low(sums), 20 - std::sqrt(norm));
+  EXPECT_DOUBLE_EQ(High(sums), 20 + std::sqrt(norm));
+  // Errors of different groups are independent.
   sums.Add(Of(ErrorGroup::kAttention, 10, 6, 13));
   EXPECT_EQ(sums.time_ns(), 30);
-  EXPECT_DOUBLE_EQ(Low(sums), 30 - 0.8 * std::hypot(3, 4));
-  EXPECT_DOUBLE_EQ(High(sums), 30 + 0.8 * std::hypot(4, 3));
+  EXPECT_DOUBLE_EQ(Low(sums), 30 - std::sqrt(norm + 16));
+  EXPECT_DOUBLE_EQ(High(sums), 30 + std::sqrt(norm + 9));
   // In any order, and of one step as of all.
   Sums other = Of(ErrorGroup::kAttention, 10, 6, 13);
-  other.Add(Of(ErrorGroup::kNorm, 20, 17, 24));
+  other.Add(Of(ErrorGroup::kNorm, 10, 6, 14));
+  other.Add(Of(ErrorGroup::kNorm, 10, 7, 13));
   EXPECT_DOUBLE_EQ(Low(other), Low(sums));
   EXPECT_DOUBLE_EQ(Low(sums.OfOneStep(5)), Low(sums) / 5);
-  Sums steps = sums.OfOneStep(5);
-  for (int i = 1; i < 5; ++i) steps.Add(sums.OfOneStep(5));
-  EXPECT_DOUBLE_EQ(High(steps), High(sums)) << "steps err together";
+  // Convolutions in FP32 have less in common: each shape has its own algorithm.
+  Sums convolutions = Of(ErrorGroup::kConvolutionFp32, 10, 7, 13);
+  convolutions.Add(Of(ErrorGroup::kConvolutionFp32, 10, 6, 14));
+  EXPECT_DOUBLE_EQ(High(convolutions), 20 + std::sqrt(0.16 * 7 * 7 + 0.84 * 25));
+}
+
+TEST(Sums, ASumOfErrorsLeansLessThanEachOfThem) {
+  const auto leaning = [](int parts) {
+    Sums sums;
+    for (int i = 0; i < parts; ++i) sums.Add(Of(ErrorGroup::kNorm, 10, 9, 13));
+    return (High(sums) - sums.time_ns()) / (sums.time_ns() - Low(sums));
+  };
+  EXPECT_DOUBLE_EQ(leaning(1), 3);
+  EXPECT_LT(leaning(4), 2.8);
+  EXPECT_GT(leaning(4), 2) << "what they have in common leans as each does";
 }
 
 TEST(Sums, AnIntervalScalesWithItsTime) {
