@@ -92,16 +92,18 @@ class TorchProcess(unittest.TestCase):
             (trace,) = rfx_trace.read_traces(output)
             self.assertTrue(set(trace.diagnostic_ids()) - {"counter-backend"})
 
+    # All codes that each function may fail with are failures_test.cc's; here stand one that the library knows, the lack of
+    # permission, and one that it does not.
     def test_nothing_that_fails_reaches_the_program(self):
         for function in ("cuptiGetVersion", "cuptiSubscribe_v2", "cuptiProfilerGetCounterAvailability",
                          "cuptiRangeProfilerStart", "cuptiRangeProfilerDecodeData", "cuptiActivityEnable"):
-            for code in ("15", "26", "35", "39", "999"):
+            for code in ("35", "999"):
                 self.check_failure("GA100", function, code)
 
     def test_nothing_that_fails_in_the_legacy_profiler_reaches_the_program(self):
         for function in ("cuptiProfilerBeginSession", "cuptiProfilerEndPass", "cuptiProfilerFlushCounterData",
                          "NVPW_InitializeHost", "NVPW_MetricsEvaluator_EvaluateToGpuValues"):
-            for code in ("15", "26", "35"):
+            for code in ("35", "999"):
                 self.check_failure("GV100", function, code)
 
 
