@@ -1,5 +1,6 @@
 #include "collector/cupti/launch_waits.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <utility>
@@ -12,8 +13,11 @@ namespace {
 
 // A queue of 1,024 launches is not full so soon after it was empty, also where several threads launch.
 constexpr uint32_t kFreeLaunches = 256;
-// How fast a usual call follows those that nothing kept, and quicker ones of which that is not known.
-constexpr double kFollows = 1.0 / 64, kFollowsDown = 1.0 / 1024;
+// A usual call is the mean of those that nothing kept; of so many, where there were more.
+constexpr double kMeanOf = 256;
+// One call in kQuickOnes that nothing keeps is quicker than `quick_`: a quantile that each call moves by a step, of
+// so much of a usual call (Robbins and Monro 1951).
+constexpr double kQuickOnes = 20, kStep = 1.0 / 1024, kUnknownStep = 1.0 / 16'384;
 // A call this much longer than usual, as a rule the first of a kernel, is not one to learn from, though many are.
 constexpr double kMuchLonger = 2;
 // While the GPU keeps up one call in so many is looked at, until so many of these in a row took much longer.
@@ -41,12 +45,20 @@ struct Launching {
 double UsualCall::Add(int64_t ticks, bool free) noexcept {
   const auto took = static_cast<double>(ticks);
   // The first may load a library.
-  if (usual_ == 0 || kMuchLonger * took < usual_) usual_ = took;
-  const double more = took - usual_;
-  if (took < kMuchLonger * usual_) {
-    if (free || more < 0) usual_ += more * (free ? kFollows : kFollowsDown);
-  } else if (free) {
-    usual_ += usual_ * kFollows;
+  if (usual_ == 0 || kMuchLonger * took < usual_) {
+    usual_ = quick_ = free_ = took;
+    calls_ = 0;
+  }
+  const double more = took - usual_, step = took < quick_ ? 1 - kQuickOnes : 1;
+  if (free) {
+    calls_ = std::min(calls_ + 1, kMeanOf);
+    usual_ += (took < kMuchLonger * usual_ ? more : usual_) / calls_;
+    quick_ += step * kStep * usual_;
+    free_ = usual_;
+  } else if (step < 0 || usual_ < free_) {
+    const double times = 1 + step * kUnknownStep;
+    usual_ *= times;
+    quick_ *= times;
   }
   return more;
 }

@@ -59,6 +59,31 @@ TEST(UsualCall, WhatAFullQueueKeepsALaunchIsTheWait) {
   }
 }
 
+// A short kernel before it makes room at once, so that it does not wait; which ones these are is not known.
+TEST(UsualCall, LaunchesThatDoNotWaitAmongThoseThatDoChangeNothing) {
+  UsualCall usual;
+  Calls calls;
+  WaitsOf(&usual, &calls, 0, true);
+  double waits = 0;
+  for (int step = 0; step < 50; ++step) {
+    waits = 0;
+    for (int i = 0; i < 1000; ++i) waits += usual.Add(calls.Next() + (i % 2) * 9'000, false);
+  }
+  EXPECT_NEAR(waits, 500 * 9'000, 1000 * 350.0);
+}
+
+TEST(UsualCall, LaunchesThatBecomeQuickerAreSeenAlsoInAFullQueue) {
+  UsualCall usual;
+  Calls calls;
+  WaitsOf(&usual, &calls, 0, true);
+  double waits = 0;
+  for (int step = 0; step < 10; ++step) {
+    waits = 0;
+    for (int i = 0; i < 1000; ++i) waits += usual.Add(calls.Next() - 2'000 + (i % 2) * 9'000, false);
+  }
+  EXPECT_NEAR(waits, 500 * 9'000, 1000 * 500.0);
+}
+
 TEST(UsualCall, AProgramThatWasBlockedFromTheBeginningIsUnderstoodWhenOneCallIsNot) {
   UsualCall usual;
   Calls calls;

@@ -209,9 +209,10 @@ void sim::Launch(const SimLaunch& launch, const std::function<SimSlow()>& begin,
       add(launch.graph->nodes[i].kernel, launch.graph->nodes[i].transfer_ns);
     }
   }
-  GoOnAt(static_cast<int64_t>(now));  // and what this simulation has computed is not counted
+  GoOnAt(static_cast<int64_t>(now));
   run(launch, spans.data());
   Tell(released);
+  SetTime(static_cast<int64_t>(now), Computed());  // what this simulation has computed is not counted
 }
 
 extern "C" {
