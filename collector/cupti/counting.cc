@@ -132,6 +132,7 @@ void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
     NoteDataWaits();
     window_.NextStep(next);
     if (ours && next < windows_.end) return;
+    windows_.ended_unix_ns.store(UnixNs());
     switch (window_.Finish(next, profiles)) {
       case KernelWindow::End::kDone:
         state_.store(Phase::kLogged, std::memory_order_release);

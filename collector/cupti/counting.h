@@ -105,13 +105,13 @@ class Counting {
   struct Windows {
     // One is due. While FLOP wait for samples there are more than were drawn: those are extra.
     std::atomic<bool> due{false}, hurry{false}, extra{false};
-    std::atomic<int64_t> began_unix_ns{0};
+    std::atomic<int64_t> began_unix_ns{0}, ended_unix_ns{0};
     std::atomic<uint64_t> step{0};
     // The thread that ends the steps.
     uint64_t end = 0, last = 0;
     std::vector<Stretch> data_waits;  // of the program in the window; our thread's, once that is logged
     // Our thread.
-    int64_t lag_ns = -1;     // from a launch to its kernel's start; -1: not known
+    int64_t lag_ns = -1;     // from its beginning to that of its first kernel; -1: not known
     uint64_t kernel_ns = 0;  // what the usual kernel takes, by time
     uint64_t count = 0;
   };

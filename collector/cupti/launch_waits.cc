@@ -21,7 +21,7 @@ constexpr double kQuickOnes = 20, kStep = 1.0 / 1024, kUnknownStep = 1.0 / 16'38
 // A call this much longer than usual, as a rule the first of a kernel, is not one to learn from, though many are.
 constexpr double kMuchLonger = 2;
 // While the GPU keeps up one call in so many is looked at, until so many of these in a row took much longer.
-constexpr uint32_t kLooksAt = 16, kKeptInARow = 2;
+constexpr uint32_t kLooksAt = 16, kKeptInARow = 8;
 // No call that returns takes longer; the clock has jumped.
 constexpr double kLongestNs = 1e11;
 

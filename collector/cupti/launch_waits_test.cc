@@ -150,7 +150,7 @@ TEST(LaunchWaits, AreSeenAlsoWhereTheGpuKeptUpBefore) {
   NoteLaunchesBehind(3);
   for (int i = 0; i < 2000; ++i) LaunchFor(2'000);
   (void)TakeWaits();
-  for (int i = 0; i < 40; ++i) LaunchFor(200'000);  // at least two of these are looked at
+  for (int i = 0; i < 150; ++i) LaunchFor(200'000);  // eight of these at least are looked at
   (void)TakeWaits();
   for (int i = 0; i < 20; ++i) LaunchFor(200'000);
   EXPECT_GE(TakeWaits().gpu_ns, 20u * 190'000);
