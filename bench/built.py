@@ -30,6 +30,12 @@ def need_torch(python):
         sys.exit(f"{PROGRAM}: {python} has no torch; run scripts/setup, or set PYTHON to an interpreter that has it")
 
 
+def need_real_cupti():
+    """Ends the program where the simulated CUPTI has no real one to plan with, so that nothing would be counted."""
+    if "SIM_REAL_CUPTI" not in os.environ:
+        sys.exit(f"{PROGRAM}: set SIM_REAL_CUPTI to the folder of the real libcupti.so.13, which plans the counters")
+
+
 def virtual_gpu(build, **facts):
     """The variables by which a Python process gets the virtual GPU without rfinject. `facts` replace those of its board."""
     libraries = os.path.abspath(os.path.join(build, "lib/virtual_gpu"))
