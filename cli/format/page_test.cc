@@ -20,6 +20,7 @@
 #include "cli/report/rows/column.h"
 #include "cli/report/rows/picture_data.h"
 #include "cli/testing/sample_report.h"
+#include "cli/testing/sanitized.h"
 #include "cli/text/markup.h"
 #include "cli/words/words.h"
 
@@ -215,7 +216,7 @@ TEST(EmitHtml, HasARowForTheEqualLayersOfRepeatedBlocks) {
 }
 
 TEST(EmitHtml, FiftyThousandRowsTakeTenMegabytes) {
-  const Report report = testing::LargeReport(50'000);
+  const Report report = testing::LargeReport(50'000 / OneIn(10));
   const std::string html = Html({report});
   EXPECT_LT(html.size(), 10'000'000u);
   EXPECT_LT(Count(html, "<path class=\"m "), 3000u);  // the others are drawn when they are first shown

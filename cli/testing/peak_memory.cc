@@ -5,20 +5,10 @@
 #include <fstream>
 #include <string>
 
+#include "cli/testing/sanitized.h"
+
 namespace rfinject::cli::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // A line of /proc/self/status in bytes; 0: there is none.
 uint64_t StatusBytes(const std::string& name) {

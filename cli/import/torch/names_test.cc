@@ -13,6 +13,7 @@
 
 #include "cli/import/testing/published.h"
 #include "cli/import/torch/torch_profiler.h"
+#include "cli/testing/sanitized.h"
 
 namespace rfinject::cli {
 namespace {
@@ -146,7 +147,8 @@ std::map<std::string, std::set<std::string>> Sets(const std::map<std::string, st
 TEST(NamesTest, ResNet50OnAV100HasTheProgramsNames) {
   const std::string file = Published("pytorch_profiler/v100_resnet50_1623143089861.pt.trace.json.gz");
   if (file.empty()) GTEST_SKIP() << kNotPublishedHere;
-  for (const int batch : {32, 2}) {  // the other trace need not be of the recording's batch
+  for (const int batch : {2, 32}) {  // the other trace need not be of the recording's batch
+    if (batch == 32 && kSanitized) break;
     const ResNet50 known(batch), real(32);
     const absl::StatusOr<Imported> imported = ImportTorchProfiler(file, known.program.Options());
     ASSERT_TRUE(imported.ok()) << imported.status();

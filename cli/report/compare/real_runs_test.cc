@@ -10,6 +10,7 @@
 
 #include "cli/report/compare/diff.h"
 #include "cli/report/machine.h"
+#include "cli/testing/sanitized.h"
 
 namespace rfinject::cli {
 namespace {
@@ -67,23 +68,24 @@ TEST_F(RealRuns, AChangeOfOneLayerIsSeenAlone) {
   const Profile before = testing::ReadRealRun("resnet50-128-amp-times");
   const Profile after = testing::ReadRealRun("resnet50-128-amp-default");
   const RunDiff unchanged = CompareRuns(before, after);
-  size_t rows = 0, seen = 0;
+  size_t rows = 0, taken = 0, seen = 0;
   for (const DiffRow& row : unchanged.rows) {
     const Change& time = row[Compared::kTime];
     if (time.after < 0.005 * unchanged.total[Compared::kTime].after) continue;
+    if (rows++ % OneIn(10) != 0) continue;
     Profile changed = after;
     Lengthen({row.model, row.layer}, *row.phase, 1.01, &changed);
     const auto real = RealTimes(CompareRuns(before, changed));
-    const std::string name = row.layer + " " + std::string(PhaseName(*row.phase));
+    const std::string name = row.layer + " " + std::string(PhaseName(row.phase));
     for (const auto& [row_name, ratio] : real) EXPECT_EQ(row_name, name) << ratio;
     if (time.difference() + 0.01 * time.after > 5 * time.standard) {
       EXPECT_EQ(real.size(), 1u) << name;
     }
-    ++rows;
+    ++taken;
     seen += real.size();
   }
   EXPECT_GT(rows, 50u);
-  EXPECT_GE(seen, 24u) << "of " << rows;
+  EXPECT_GE(seen, 24 * taken / rows) << "of " << taken;
 }
 
 // TF32 against AMP: nearly all rows became faster, and the pool in front, which computes in FP32 in both, did not.
