@@ -317,12 +317,13 @@ class Attach(TestCase):
         """A process that starts another (vfork) goes on when the other has its program. Here that waits for a file."""
         os.mkfifo(self.folder / "fifo")
         process = self.text("""if True:
-            import os, sys, torch
+            import os, select, sys, torch
             print('ready', flush=True)
             child = os.posix_spawn(sys.executable, [sys.executable, '-c', ''], os.environ, file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, 'fifo', os.O_RDONLY, 0)])
             print(os.waitpid(child, 0)[1], flush=True)
-            sys.stdin.read()""")
+            while not select.select([sys.stdin], [], [], 0.01)[0]:
+                pass""")
         self.addCleanup(lambda: os.close(os.open(self.folder / "fifo", os.O_RDWR)))
         while "D (disk sleep)" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
             pass
@@ -330,8 +331,8 @@ class Attach(TestCase):
         self.assertIn("no thread of it can be stopped, whenever it was looked at for 1s (--wait", said)
         command = self.command("attach", "--estimate", GPU, "-q", "--wait", TIMEOUT_S, "-o", "one.rfx", process.pid)
         open(self.folder / "fifo", "w").close()
-        command.communicate()
-        self.assertEqual(command.returncode, 0)
+        said = command.communicate()
+        self.assertEqual(command.returncode, 0, said)
         self.assertEqual(self.end(process), "0\n")
 
     def test_program_that_is_ending(self):
