@@ -21,20 +21,6 @@ constexpr uint64_t kWindowsOfAnyKind = 2;
 constexpr int64_t kLongestDrainNs = 5'000'000'000;
 constexpr uint64_t kOfPlaces = 4;  // what is drawn: where in its window the device is sampled
 
-// How many launches the GPU had before it when the window's last one was made. Where the host had made all of them
-// before the first began, it is further ahead than the window shows: by what the GPU does in the lag, at its pace.
-size_t LaunchesBehind(const TimeJoin& join, int64_t ended_unix_ns, int64_t lag_ns) {
-  const auto ended = static_cast<uint64_t>(ended_unix_ns);
-  const auto waiting = std::partition_point(join.ran.begin(), join.ran.end(),
-                                            [ended](const TimeJoin::Ran& ran) { return ran.start_ns <= ended; });
-  const auto launches = static_cast<double>(join.launches.size());
-  const auto window_ns = static_cast<double>(join.ran.back().end_ns - join.ran.front().start_ns);
-  if (waiting == join.ran.begin() && window_ns > 0) {
-    return static_cast<size_t>(static_cast<double>(lag_ns) / window_ns * launches);
-  }
-  return static_cast<size_t>(join.ran.end() - waiting);
-}
-
 }  // namespace
 
 void Counting::ServeWindow() {
@@ -181,7 +167,7 @@ void Counting::AddTimes(const TimeJoin& join, const std::vector<GpuAdvance>& adv
   const int64_t lag = static_cast<int64_t>(join.ran.front().start_ns) - windows_.began_unix_ns.load();
   constexpr int64_t kLongest = 60'000'000'000;
   windows_.lag_ns = lag > 0 && lag < kLongest ? lag : 0;
-  NoteLaunchesBehind(LaunchesBehind(join, windows_.ended_unix_ns.load(), windows_.lag_ns));
+  NoteLaunchesBehind(LaunchesBehind(join, static_cast<uint64_t>(windows_.ended_unix_ns.load()), windows_.lag_ns));
 }
 
 void Counting::AddSteps(const TimeJoin& join, const std::vector<GpuAdvance>& advances) {

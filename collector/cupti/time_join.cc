@@ -217,6 +217,17 @@ std::vector<GpuAdvance> AdvancesOf(const TimeJoin& join, std::span<const Stretch
   return advances;
 }
 
+size_t LaunchesBehind(const TimeJoin& join, uint64_t ended_ns, int64_t lag_ns) {
+  const auto waiting = std::partition_point(
+      join.ran.begin(), join.ran.end(), [ended_ns](const TimeJoin::Ran& ran) { return ran.start_ns <= ended_ns; });
+  const auto launches = static_cast<double>(join.launches.size());
+  const auto window_ns = static_cast<double>(join.ran.back().end_ns - join.ran.front().start_ns);
+  if (waiting == join.ran.begin() && window_ns > 0) {
+    return static_cast<size_t>(static_cast<double>(lag_ns) / window_ns * launches);
+  }
+  return static_cast<size_t>(join.ran.end() - waiting);
+}
+
 TimeJoin JoinTimes(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records,
                    const CapturedGraphs& graphs, LaunchKeys& keys) {
   return Joiner(entries, graphs, keys).Join(records);

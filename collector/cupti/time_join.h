@@ -5,6 +5,7 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_TIME_JOIN_H_
 #define RFINJECT_COLLECTOR_CUPTI_TIME_JOIN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -72,6 +73,11 @@ struct Stretch {
 };
 // Of each of the join's launches. The program waited for data in `waits`, which ascend.
 std::vector<GpuAdvance> AdvancesOf(const TimeJoin& join, std::span<const Stretch> waits);
+
+// How many of the join's kernels, copies and memory sets waited on the GPU when the host had launched the last of
+// them, at `ended_ns`; what ran is not empty. Where none had begun by then, the host is further ahead than that: by
+// what the GPU does, at its pace, in `lag_ns`, from the first launch to when it began.
+size_t LaunchesBehind(const TimeJoin& join, uint64_t ended_ns, int64_t lag_ns);
 
 }  // namespace rfinject::cupti
 

@@ -263,5 +263,21 @@ TEST(TimeJoin, WhatRanIsByStart) {
   EXPECT_EQ(join.ran[2].launch, TimeJoin::kNoLaunch);
 }
 
+// Ten launches, whose kernels of 100 ns run one after the other.
+TEST(LaunchesBehind, AreThoseThatWaitWhenTheHostHasLaunchedAll) {
+  std::vector<LaunchLog::Entry> entries;
+  std::vector<KernelTimes::Record> records;
+  for (uint32_t i = 0; i < 10; ++i) {
+    entries.push_back(Entry(0, i + 1));
+    records.push_back({.correlation_id = i + 1, .ns = 100, .start_ns = 5000 + 100 * i});
+  }
+  const TimeJoin join = Join(entries, records);
+  // The first came late, as behind a wait for data, and the GPU has done all when the host has launched the last.
+  EXPECT_EQ(LaunchesBehind(join, 6000, 5000), 0u);
+  EXPECT_EQ(LaunchesBehind(join, 5650, 5000), 3u);
+  // The host had launched all before the first began, and as many before these as take 5,000 ns.
+  EXPECT_EQ(LaunchesBehind(join, 1000, 5000), 50u);
+}
+
 }  // namespace
 }  // namespace rfinject::cupti
