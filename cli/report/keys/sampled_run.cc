@@ -89,8 +89,8 @@ SampledRun::SampledRun(const Profile& profile, const Run& run) {
   // A recording has all of its steps, and its sums are those of the file: none stands for others.
   if (run.key.source == SourceKind::kImported && IsWhole(Sampled::kTime)) return;
   if (SetSlowStepsAside(run)) AddTotal(run);
+  FindKinds();  // before they are weighed: after that, steps of both are as long in the total
   if (WeighKinds(run)) AddTotal(run);
-  FindKinds();
   const auto many = [&](uint64_t of) { return static_cast<double>(of) > kFewProcesses * processes_; };
   // Times are taken for the whole run, bytes only until they are known: what drifts in the times may have changed
   // where no bytes were counted. In a short window few samples may have missed it in either.
@@ -163,8 +163,10 @@ bool SampledRun::SetSlowStepsAside(const Run& run) {
     Metric& metric = metrics_[i];
     const std::vector<bool> slow = SlowSteps(total_.values[i], least, most);
     for (size_t s = slow.size(); s-- > 0;) {
-      steps[metric.steps[s]] |= slow[s];
-      if (!slow[s]) continue;
+      // A step that was slow by its time is not ordinary in its bytes, of which a window has a part of the keys.
+      bool& is_slow = steps[metric.steps[s]];
+      is_slow = is_slow || slow[s];
+      if (!is_slow) continue;
       any = true;
       ++metric.slow;
       const auto at = static_cast<std::ptrdiff_t>(s);

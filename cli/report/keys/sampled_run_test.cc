@@ -95,6 +95,25 @@ TEST(SampledRunTest, AReportSaysThatItIsOfOrdinarySteps) {
                                   "12.0 ms together; 1 sampled step that was longer is left out"));
 }
 
+// Bytes are of a part of a step's keys and scatter more, so that a slow step does not stand out in them.
+TEST(SampledRunTest, AStepThatIsSlowByItsTimeIsInNoBytesEither) {
+  Profile profile = Empty(0);
+  AddKernel(&profile, "always", 2, 10'000);
+  cli::Run& run = profile.runs.begin()->second;
+  profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "B"};
+  LaunchStats& stats = run.launches.begin()->second;
+  stats.step_sums["rf.time"][7].sum = 15'000;
+  for (size_t i = 0; i < kSteps / kEvery; ++i) {
+    const uint64_t step = stats.step_sums["rf.time"][i].step, bytes = i == 7 ? 1300 : 800 + 400 * (i % 2);
+    run.sampled_steps["rf.dram_bytes"][step] = 1;
+    stats.metrics["rf.dram_bytes"].Add(bytes);
+    stats.step_sums["rf.dram_bytes"].push_back({step, bytes});
+  }
+  const Report report = Fold(profile);
+  EXPECT_EQ(report.slow.set_aside, 1u);
+  EXPECT_NEAR(report.total.sums.dram_bytes() / kSteps, (10 * 800 + 9 * 1200) / 19.0, 0.1);
+}
+
 // A window of 50 steps: times in every fifth, bytes in the steps behind. The steps in which nothing was sampled all
 // took a millisecond.
 Profile Window(const std::vector<uint64_t>& longer) {
@@ -250,6 +269,19 @@ TEST(SampledRunTest, BytesOfOneKindOfStepsHaveNoInterval) {
     one.sum = i % 2 == 0 ? 10'000 : 20'000;
     stats.metrics.at("rf.time").Add(one.sum);
   }
+  EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kFewSteps);
+  // Also where the times of each kind weigh what the durations say.
+  stats.metrics.at("rf.time") = {};
+  for (size_t i = 0; i < stats.step_sums.at("rf.time").size(); ++i) {
+    StepSum& one = stats.step_sums.at("rf.time")[i];
+    one.sum = (i % 4 == 1 ? 20'000 : 10'000) + i * 7 % 5 * 10;
+    stats.metrics.at("rf.time").Add(one.sum);
+  }
+  StepSums& steps = profile.runs.begin()->second.steps;
+  steps.of_kinds = steps.in_rhythm = 980, steps.rarer_kind = 245;
+  for (uint64_t i = 0; i < 980; ++i) steps.duration_ns.Add(i % 4 == 1 ? 40'000 : 20'000);
+  ASSERT_EQ(Fold(profile).total.time.trust, Trust::kByStep);
+  EXPECT_LT(Fold(profile).total.time.relative, 0.01);
   EXPECT_EQ(Fold(profile).total.bytes.trust, Trust::kFewSteps);
 }
 
