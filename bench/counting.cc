@@ -18,9 +18,9 @@
 //
 // With --exclusive 1, as by default and on the recorded GPUs, sessions of samples and of ranges exclude each other.
 // With --trace the shipped recorder writes a trace into the folder, and beside it truth.csv has the bytes of a mean
-// step, steps.csv what each step took of the GPU and the host, and idle.csv before which layers the GPU was idle (the
-// last two of one stream); bench/counting_coverage and integration_tests/simulated_gpu/times_test.py hold reports
-// against it.
+// step and of a mean ordinary one, steps.csv what each step took of the GPU and the host, and idle.csv before which
+// layers the GPU was idle (the last two of one stream); bench/counting_coverage and
+// integration_tests/simulated_gpu/times_test.py hold reports against it.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -157,8 +157,10 @@ struct Run {
   std::vector<StepTruth> truths;
   uint64_t known_at = 0;                  // step; 0: never
   std::map<const Launch*, double> bytes;  // of all steps
-  std::string calls;                      // of the collector's, those that say what it did
-  std::string violations;                 // of CUPTI's documentation
+  std::map<const Launch*, double> bytes_of_ordinary;
+  uint64_t ordinary = 0;   // steps that are not a period's longer one
+  std::string calls;       // of the collector's, those that say what it did
+  std::string violations;  // of CUPTI's documentation
 };
 
 // The program on the simulated GPU.
@@ -191,6 +193,7 @@ class Program {
     StepTruth truth;
     const uint64_t begin = now_(), waited = waited_(), end_before = idle_at_(context_), calls = CountingCalls();
     WaitForData(&truth);
+    if (!IsLonger(step)) ++run->ordinary;
     for (size_t i = 0; i < launches_.size(); ++i) LaunchOne(step, i, &truth, run);
     truth.period = idle_at_(context_) - end_before;
     if (options_.reads_loss != 0) {
@@ -232,7 +235,9 @@ class Program {
     if (i > 0 && launch.phase != launches_[i - 1].phase) barrier_(context_, 0);
     t_site = Site{launch.site_layer, 0, 0, launch.phase};
     const SimKernel& kernel = KernelIn(step, VariantOf(options_, step, i), options_, &launch);
-    run->bytes[&launch] += kernel.metrics[0].value + kernel.metrics[1].value;
+    const double bytes = kernel.metrics[0].value + kernel.metrics[1].value;
+    run->bytes[&launch] += bytes;
+    if (!IsLonger(step)) run->bytes_of_ordinary[&launch] += bytes;
     const uintptr_t stream = launch.phase == Phase::kBackward ? i % options_.streams : 0;
     const uint64_t before = idle_at_(context_);
     launch_as_(&kernel);
@@ -242,6 +247,7 @@ class Program {
     const uint64_t passed = idle_at_(context_) - before;
     truth->idle[launch.layer] += passed - std::min(passed, kernel.ns);
   }
+  bool IsLonger(uint64_t step) const { return options_.period() != 0 && VariantOf(options_, step, 0) == 0; }
   uint64_t CountingCalls() const {
     uint64_t sum = 0;
     for (const char* name : {"cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable", "cuptiRangeProfilerStart",
@@ -351,18 +357,22 @@ uint64_t PrintSamples(const Run& run, Samples& samples) {
   return wrong;
 }
 
-// What a report of the trace should say: the bytes of a step, by layer, phase and kernel.
+// What a report of the trace should say: the bytes of a step, by layer, phase and kernel; of all steps, and of those
+// that are no longer than the others, for reports that leave these out.
 void WriteTruth(const Options& options, const Run& run) {
-  std::map<std::tuple<uint32_t, Phase, std::string_view>, double> rows;
+  std::map<std::tuple<uint32_t, Phase, std::string_view>, std::pair<double, double>> rows;
   for (const auto& [launch, bytes] : run.bytes) {
-    rows[{launch->layer, launch->phase, launch->kernel}] += bytes / static_cast<double>(options.steps);
+    auto& [of_all, of_ordinary] = rows[{launch->layer, launch->phase, launch->kernel}];
+    of_all += bytes / static_cast<double>(options.steps);
+    const auto ordinary = run.bytes_of_ordinary.find(launch);
+    if (ordinary != run.bytes_of_ordinary.end()) of_ordinary += ordinary->second / static_cast<double>(run.ordinary);
   }
   FILE* file = fopen((options.trace + "/truth.csv").c_str(), "w");
   if (file == nullptr) return;
   for (const auto& [row, bytes] : rows) {
     const auto& [layer, phase, kernel] = row;
-    fprintf(file, "layer%u,%s,%s,%.0f\n", layer, std::string(kPhaseNames[static_cast<size_t>(phase)]).c_str(),
-            std::string(kernel).c_str(), bytes);
+    fprintf(file, "layer%u,%s,%s,%.0f,%.0f\n", layer, std::string(kPhaseNames[static_cast<size_t>(phase)]).c_str(),
+            std::string(kernel).c_str(), bytes.first, bytes.second);
   }
   fclose(file);
   file = fopen((options.trace + "/steps.csv").c_str(), "w");
