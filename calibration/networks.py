@@ -187,6 +187,24 @@ def misaligned_unseen(tool, calibration, texts):
     return result
 
 
+def add_recorded_boards(values, provenance, residuals):
+    """The intervals of boards that have older recordings, and whose chip has no networks here. Of one recording nothing says
+    how far off a further one of its board is. Kernels of networks say it, each network held out; they are another chip's."""
+    chips = {row.chip for row, _ in residuals}
+    by = collections.defaultdict(list)
+    for row, expected in residuals:
+        by[row.family, size_of(expected)].append(abs(math.log(row.ms / expected)))
+    for (family, size), found in by.items():
+        if len(found) < ENOUGH:
+            continue
+        width = max(quantile(found, 0.8), 0.02)
+        for gpu in {key[0] for key in values if key[1:] == ("gpu", "kernel_us")} & GPUS.keys():
+            if GPUS[gpu]["chip"] not in chips and (gpu, family, "rows") in values:
+                for name, value in (("low_" + size, -width), ("high_" + size, width)):
+                    values[gpu, family, name] = math.exp(value)
+                    provenance[gpu, family, name] = "%d residuals: networks held out; of another chip" % len(found)
+
+
 def add_networks(values, provenance, texts, older):
     """Adds what the networks say to the values of the calibration. `texts`: their rows, by estimated(); `older`: those of
     recorded_kernels.csv. Returns the text of held_out_networks.csv, a line a row."""
@@ -221,6 +239,7 @@ def add_networks(values, provenance, texts, older):
                         # A board's own interval is of the few kernels of older recordings.
                         for board in (gpu for gpu, row in GPUS.items() if row["chip"] == chip):
                             values.pop((board, one, name), None)
+    add_recorded_boards(values, provenance, residuals)
     # The interval of a row, from networks but its own.
     by_row = {}
     for network in dict.fromkeys(row.name for row in rows):

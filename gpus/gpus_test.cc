@@ -42,8 +42,8 @@ TEST(GpusTest, EveryRowIsParsed) {
     EXPECT_GT(gpu.pcie_bytes_per_s, 15e9);
     EXPECT_LT(gpu.pcie_bytes_per_s, 64e9);
     // A card has NVLink only by a bridge, which NVL boards are sold with.
-    const bool has_links =
-        gpu.name.find("SXM") != std::string_view::npos || gpu.name.find("NVL") != std::string_view::npos;
+    const auto is = [&gpu](std::string_view form) { return gpu.name.find(form) != std::string_view::npos; };
+    const bool has_links = is("SXM") || is("DGXS") || is("NVL");
     EXPECT_EQ(gpu.nvlink_bytes_per_s > gpu.pcie_bytes_per_s, has_links);
     EXPECT_EQ(HasEstimates(gpu), gpu.name.find("MI") != 0);
     EXPECT_FALSE(gpu.link_source.empty());

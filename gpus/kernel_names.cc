@@ -59,7 +59,8 @@ constexpr std::string_view kNamedByOperators = "triton_";  // of torch.compile: 
 
 // What libraries run before and behind products, by names as in recordings of cuDNN 7 to 9 and cuBLAS 10 to 13: other
 // layouts (nchwToNhwcKernel, flip_filter, im2col), transforms of Winograd's and of Fourier's algorithm, sums of
-// parts (splitKreduce_kernel), and preparations (init_device_workspace_kernel<xmma…>, computeOffsetsKernel).
+// parts (splitKreduce_kernel), and preparations (init_device_workspace_kernel<xmma…>, computeOffsetsKernel,
+// computeWgradBOffsetsKernel).
 constexpr std::string_view kHelpers[] = {"nchwtonhwc",
                                          "nhwctonchw",
                                          "addpadding",
@@ -78,6 +79,7 @@ constexpr std::string_view kHelpers[] = {"nchwtonhwc",
                                          "init_device_workspace",
                                          "computeoffsets",
                                          "computeboffsets",
+                                         "computewgrad",
                                          "scalepackedtensor",
                                          "kern_precompute",
                                          "convert_dq",

@@ -49,10 +49,9 @@ Parts Split(std::string_view name) {
     } else if (word.starts_with("SXM") && (word.size() == 3 || IsNumber(word.substr(3)))) {
       parts.form = "SXM";
       parts.socket = word.substr(3);
-    } else if (word == "DGXS" || word == "OAM") {
-      // The modules of a DGX Station have an SXM module's chip, clocks and memory. AMD's modules are OAM.
-      parts.form = "SXM";
-    } else if (word == "PCIE" || word == "NVL") {
+    } else if (word == "OAM") {
+      parts.form = "SXM";  // AMD's modules
+    } else if (word == "PCIE" || word == "NVL" || word == "DGXS") {
       parts.form = word;
     } else if (word == "HBM3" || word == "HBM3E") {
       hbm3 = true;

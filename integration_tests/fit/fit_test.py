@@ -73,11 +73,11 @@ class FitTest(unittest.TestCase):
         self.assertTrue(0.7 <= inside / networks <= 0.9, text)
         low, high = map(float, re.search("interval: ([0-9.]+) to ([0-9.]+) of the expected time in the median", text).groups())
         self.assertTrue(0.75 <= low and high <= 1.35, text)
-        # Of all but a step of 0.9 ms, whose launches of some microseconds differ by a factor between two recordings.
-        self.assertEqual(re.findall("beyond 0.75 to 1.35: (.*), ", text), ["V100-SXM2-32GB v100_dlrm_rank0"], text)
+        self.assertEqual(re.findall("beyond 0.75 to 1.35: (.*), ", text), [], text)
         # What the command takes for the part that a group's errors have in common is what the networks say.
         parts = [float(part) for part in re.findall("^shared part, .*: ([0-9.]+) of", text, re.MULTILINE)]
-        self.assertEqual(parts, [SHARED, SHARED_CONVOLUTION_FP32], text)
+        for part, taken in zip(parts, (SHARED, SHARED_CONVOLUTION_FP32), strict=True):
+            self.assertAlmostEqual(part, taken, delta=0.005, msg=text)
 
 
 if __name__ == "__main__":

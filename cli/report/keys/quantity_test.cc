@@ -26,7 +26,7 @@ TEST(Sums, AnExpectedTimeAloneKeepsItsInterval) {
 TEST(Sums, APartOfTheErrorsOfAGroupAddsUpAndTheRestAsSquares) {
   Sums sums = Of(ErrorGroup::kNorm, 10, 7, 13);
   sums.Add(Of(ErrorGroup::kNorm, 10, 6, 14));
-  const double norm = 0.33 * 7 * 7 + 0.67 * (3 * 3 + 4 * 4);
+  const double norm = 0.34 * 7 * 7 + 0.66 * (3 * 3 + 4 * 4);
   EXPECT_DOUBLE_EQ(Low(sums), 20 - std::sqrt(norm));
   EXPECT_DOUBLE_EQ(High(sums), 20 + std::sqrt(norm));
   // Errors of different groups are independent.
@@ -43,7 +43,7 @@ TEST(Sums, APartOfTheErrorsOfAGroupAddsUpAndTheRestAsSquares) {
   // Convolutions in FP32 have less in common: each shape has its own algorithm.
   Sums convolutions = Of(ErrorGroup::kConvolutionFp32, 10, 7, 13);
   convolutions.Add(Of(ErrorGroup::kConvolutionFp32, 10, 6, 14));
-  EXPECT_DOUBLE_EQ(High(convolutions), 20 + std::sqrt(0.16 * 7 * 7 + 0.84 * 25));
+  EXPECT_DOUBLE_EQ(High(convolutions), 20 + std::sqrt(0.165 * 7 * 7 + 0.835 * 25));
 }
 
 TEST(Sums, ASumOfErrorsLeansLessThanEachOfThem) {
