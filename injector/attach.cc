@@ -201,6 +201,25 @@ void AttachPythonUnguarded(const PythonApi& python) {
   DropError(python);
 }
 
+// Closes the trace, and gives back what the source and torch's binding have hooked.
+void EndRecording(Source* source) {
+  if (source != nullptr) source->OnProfilerComes();
+  FinishProcess("detached");
+  if (source != nullptr) {
+    source->Stop();
+    source->GiveBack();
+  }
+  g_source.store(nullptr);
+  UnbindTorch();
+  StopOfferingSourceLines();
+  g_native_stack.store(nullptr, std::memory_order_release);
+  ResetNativeStacksAfterFork();  // their names were given at the end of the trace, for which they are locked
+  g_without_modules.store(false);
+  g_pid.store(0);
+}
+
+bool MayGiveBack(const Source* source) { return source == nullptr || source->MayGiveBack(); }
+
 // --- Pending calls: on the main thread, GIL held.
 
 int Repair(void*) {
@@ -249,33 +268,22 @@ void AttachPython(const PythonApi& python) {
 
 bool DetachPython(const PythonApi& python) {
   Source* const source = g_source.load();
-  if (source != nullptr && !source->MayGiveBack()) return false;
+  if (!MayGiveBack(source)) return false;
   StopWatchingModuleCalls();
   StopWatchingUserScopes();
   StopWatchingProfilers();
   g_end_step_soon.store(nullptr, std::memory_order_release);
   void* thread = python.PyEval_SaveThread();
-  if (source != nullptr) source->OnProfilerComes();
-  FinishProcess("detached");
-  if (source != nullptr) {
-    source->Stop();
-    source->GiveBack();
-  }
-  g_source.store(nullptr);
-  UnbindTorch();
-  StopOfferingSourceLines();
-  g_native_stack.store(nullptr, std::memory_order_release);
-  ResetNativeStacksAfterFork();  // their names were given at the end of the trace, for which they are locked
-  g_without_modules.store(false);
-  g_pid.store(0);
+  EndRecording(source);
   python.PyEval_RestoreThread(thread);
   DropError(python);
   return true;
 }
 
-void AttachLibtorch() noexcept try {
+void AttachLibtorch(bool running) noexcept try {
   Recorder& recorder = Recorder::Get();
   Source* source = Begin();
+  if (running) LeaveNativeStepOut();
   const TorchCapabilities torch = BindTorch(nullptr, recorder, source, false);
   g_without_modules.store(true);
   ReportTier(torch.record_function ? Tier::kELibtorch : Tier::kFNoTorch, torch.current_node || torch.backward_scope,
@@ -283,6 +291,16 @@ void AttachLibtorch() noexcept try {
 } catch (...) {
   Recorder::Get().Disable("out of memory while attaching to libtorch");
 }
+
+bool DetachLibtorch() {
+  Source* const source = g_source.load();
+  if (!MayGiveBack(source)) return false;
+  DropOpenNativeStep();
+  EndRecording(source);
+  return true;
+}
+
+bool IsAttached() noexcept { return g_pid.load() != 0; }
 
 void ActivateWithoutPython() noexcept {
   Recorder& recorder = Recorder::Get();

@@ -20,8 +20,15 @@ void AttachPython(const PythonApi& python);
 // where this moment would spoil something of the program's.
 bool DetachPython(const PythonApi& python);
 
-// Called in a process without Python that has libtorch loaded and initialised.
-void AttachLibtorch() noexcept;
+// Called in a process without Python that has libtorch loaded and initialised. `running` says that it computes
+// already: the step that runs is left out. It may be called again after DetachLibtorch.
+void AttachLibtorch(bool running = false) noexcept;
+
+// As DetachPython, where AttachLibtorch was called.
+bool DetachLibtorch();
+
+// Whether this process is attached.
+bool IsAttached() noexcept;
 
 // Called when the process ends in a way that still runs code: stops the source and closes the trace. Nothing happens
 // in a process that never attached, or in a vfork child. Bounded in time; may be called more than once.

@@ -1,5 +1,8 @@
 #include "injector/attachment.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "collector/recorder.h"
+#include "collector/safe_write.h"
 #include "collector/settings.h"
 #include "collector/sync.h"
 #include "injector/attach.h"
@@ -22,7 +26,7 @@ namespace rfinject {
 namespace {
 
 enum class Attachment : int { kNever, kNow, kBefore };
-// Written with the GIL held; the thread that ends a step reads it. Relaxed: what is late is seen at the next step.
+// Written by who has the turn; the thread that ends a step reads it. Relaxed: what is late is seen at the next step.
 constinit std::atomic<Attachment> g_attachment{Attachment::kNever};
 constinit std::atomic<int64_t> g_deadline_ns{0};  // monotonic; 0: none
 constinit std::atomic<bool> g_end_pending{false};
@@ -80,11 +84,36 @@ int DetachSoon(void*) {
   return 0;
 }
 
-}  // namespace
+bool HasPython() noexcept { return dlsym(RTLD_DEFAULT, "Py_AddPendingCall") != nullptr; }
 
-const char* AttachRunning(const char* settings) {
-  const Attachment phase = g_attachment.load();
-  if (phase == Attachment::kNow) return "rfinject is attached to it already; rfinject detach ends that";
+// In a C++ program any thread may be asked to attach or detach, and several at once.
+class Turn {
+ public:
+  Turn() : mine_(!taken_.exchange(true)) {}
+  ~Turn() {
+    if (mine_) taken_.store(false);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool mine() const { return mine_; }
+
+ private:
+  static constinit inline std::atomic<bool> taken_{false};
+  const bool mine_;
+};
+
+// Takes the settings and what ends the attachment with them. Returns null, or why not.
+const char* Prepare(Attachment phase, const char* settings) {
+  if (!Use(settings)) return "it has no memory for the settings";
+  if (phase == Attachment::kBefore && !Recorder::Get().BeginAgain()) return "its former trace is still being written";
+  constexpr int64_t kSecond = 1'000'000'000, kMost = INT64_MAX / kSecond / 2;
+  const auto seconds = static_cast<int64_t>(std::min<uint64_t>(GetSettings().seconds, kMost));
+  g_deadline_ns.store(seconds != 0 ? MonotonicNs() + seconds * kSecond : 0);
+  g_attachment.store(Attachment::kNow);
+  return nullptr;
+}
+
+const char* AttachRunningPython(Attachment phase, const char* settings) {
   if (phase == Attachment::kNever) {
     if (const char* why = TakeRunningPython(); why != nullptr) return why;
     g_attachment.store(Attachment::kBefore);
@@ -94,29 +123,58 @@ const char* AttachRunning(const char* settings) {
   InitTorchState(python);
   const QuietTorch quiet;  // no mode of the program's is to hear of the operators that we try
   if (!Finds(python, kTry)) return "busy: it is entering or leaving a mode";
-  if (!Use(settings)) return "it has no memory for the settings";
-  if (phase == Attachment::kBefore && !Recorder::Get().BeginAgain()) return "its former trace is still being written";
-  constexpr int64_t kSecond = 1'000'000'000, kMost = INT64_MAX / kSecond / 2;
-  const auto seconds = static_cast<int64_t>(std::min<uint64_t>(GetSettings().seconds, kMost));
-  g_deadline_ns.store(seconds != 0 ? MonotonicNs() + seconds * kSecond : 0);
-  g_attachment.store(Attachment::kNow);
+  if (const char* why = Prepare(phase, settings); why != nullptr) return why;
   AttachPython(python);
   return nullptr;
 }
 
+const char* AttachRunningLibtorch(Attachment phase, const char* settings) {
+  if (phase == Attachment::kNever && IsAttached()) return "it was started with rfinject";
+  if (const char* why = Prepare(phase, settings); why != nullptr) return why;
+  // The operators that are tried must make nodes of autograd. This thread may be in a backward pass or in inference
+  // mode, and its stack may be short; a new one is in no mode. It takes none of the program's signals.
+  const auto attach = [](void*) -> void* {
+    AttachLibtorch(true);
+    return nullptr;
+  };
+  const SignalShield shield;
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, attach, nullptr) != 0) {
+    g_attachment.store(Attachment::kBefore);
+    return "it can start no thread";
+  }
+  pthread_join(thread, nullptr);
+  return nullptr;
+}
+
+}  // namespace
+
+const char* AttachRunning(const char* settings) {
+  const Turn turn;
+  if (!turn.mine()) return "busy: another command attaches to it or detaches";
+  const Attachment phase = g_attachment.load();
+  if (phase == Attachment::kNow) return "rfinject is attached to it already; rfinject detach ends that";
+  return HasPython() ? AttachRunningPython(phase, settings) : AttachRunningLibtorch(phase, settings);
+}
+
 const char* DetachRunning() {
+  const Turn turn;
+  if (!turn.mine()) return "busy: another command attaches to it or detaches";
   if (g_attachment.load() != Attachment::kNow) return "rfinject is not attached to it";
-  if (!DetachPython(*GetPython())) return "busy: it captures a CUDA graph";
+  if (!(HasPython() ? DetachPython(*GetPython()) : DetachLibtorch())) return "busy: it captures a CUDA graph";
   g_attachment.store(Attachment::kBefore);
   return nullptr;
 }
 
-void EndAttachmentIfOver() noexcept {
+void EndAttachmentIfOver() noexcept try {
   if (g_attachment.load(std::memory_order_relaxed) != Attachment::kNow) return;
   const int64_t deadline = g_deadline_ns.load(std::memory_order_relaxed);
   if (!Recorder::Get().WindowIsOver() && (deadline == 0 || MonotonicNs() < deadline)) return;
+  if (!HasPython()) return (void)DetachRunning();
   if (g_end_pending.exchange(true)) return;
   if (GetPython()->Py_AddPendingCall(&DetachSoon, nullptr) != 0) g_end_pending.store(false);
+} catch (...) {
+  Recorder::Get().Disable("out of memory while detaching");
 }
 
 }  // namespace rfinject

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "collector/last_words.h"
 #include "collector/safe_write.h"
@@ -24,7 +25,8 @@ using ExitFunction = void (*)(int);
 constinit ExitFunction g_next_exit = nullptr;
 constinit ExitFunction g_next_Exit = nullptr;
 constinit bool g_inert = false;
-constinit bool g_watching = false;  // Python or libtorch was there when this library was loaded
+constinit bool g_watching = false;        // Python or libtorch was there when this library was loaded
+constinit bool g_libtorch_waits = false;  // in a C++ program that ran already
 
 bool Disabled() noexcept {
   const char* value = std::getenv("RFINJECT_DISABLE");
@@ -60,6 +62,29 @@ bool IsSecondCopy() noexcept {
   return copies.other_first;
 }
 
+// The loader lists objects in the order in which it loaded them: those of a program's start, preloaded ones first,
+// with the C library behind them, and then what was opened later.
+struct Order {
+  uintptr_t own_base;
+  bool c_library = false;  // seen so far
+};
+
+int LookForOwnPlace(dl_phdr_info* info, size_t, void* data) noexcept {
+  auto* order = static_cast<Order*>(data);
+  if (info->dlpi_addr == order->own_base) return 1;
+  order->c_library =
+      order->c_library || (info->dlpi_name != nullptr && std::strncmp(BaseName(info->dlpi_name), "libc.so", 7) == 0);
+  return 0;
+}
+
+// Whether the program ran already when this library was opened.
+bool OpenedLater() noexcept {
+  Dl_info own;
+  if (dladdr(reinterpret_cast<const void*>(&OpenedLater), &own) == 0) return false;
+  Order order{reinterpret_cast<uintptr_t>(own.dli_fbase)};
+  return dl_iterate_phdr(&LookForOwnPlace, &order) == 1 && order.c_library;
+}
+
 [[gnu::constructor]] void Load() noexcept {
   g_next_exit = reinterpret_cast<ExitFunction>(dlsym(RTLD_NEXT, "_exit"));
   g_next_Exit = reinterpret_cast<ExitFunction>(dlsym(RTLD_NEXT, "_Exit"));
@@ -74,11 +99,13 @@ bool IsSecondCopy() noexcept {
     return;
   }
   // The program is linked with libtorch. Libtorch's initialisers have run, since those of a preloaded library run
-  // last.
+  // last. Where it was opened later, the CUDA driver calls InitializeInjection next, or `rfinject attach`
+  // rfinject_attach.
   if (dlsym(RTLD_DEFAULT, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE") != nullptr) {
     g_inert = Disabled() || IsSecondCopy();
     g_watching = true;
-    if (!g_inert) rfinject::AttachLibtorch();
+    g_libtorch_waits = OpenedLater();
+    if (!g_inert && !g_libtorch_waits) rfinject::AttachLibtorch();
   }
 }
 
@@ -127,12 +154,13 @@ void ExplainUnseenTorch() noexcept {
 extern "C" [[gnu::visibility("default")]] int InitializeInjection() noexcept {
   if (g_inert || Disabled() || IsSecondCopy()) return 1;
   // The hardware source subscribes here when it has to be ready before the first context.
+  if (std::exchange(g_libtorch_waits, false)) rfinject::AttachLibtorch();
   rfinject::OpenLateDoor();
   return 1;
 }
 
-// Called by the interpreter with the GIL held, because `rfinject attach` and `rfinject detach` asked it to
-// (attachment.h). Returns an empty text, or why nothing has changed.
+// Called by the interpreter with the GIL held, or where a C++ program calls libtorch, because `rfinject attach` and
+// `rfinject detach` asked for it (attachment.h). Returns an empty text, or why nothing has changed.
 extern "C" [[gnu::visibility("default")]] const char* rfinject_attach(const char* settings) {
   if (Disabled()) return "RFINJECT_DISABLE=1 is set in it";
   if (g_inert || IsSecondCopy()) return "another copy of rfinject's library is in it";

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -11,12 +12,14 @@ namespace rfinject::cli {
 namespace {
 
 // More than this is no object that we know: what is read may be anything.
-constexpr uint64_t kMostHeaders = 64, kMostEntries = 512, kMostBuckets = 1 << 20, kMostSymbols = 1 << 22;
+constexpr uint64_t kMostHeaders = 64, kMostEntries = 512, kMostBuckets = 1 << 20, kMostSymbols = 1 << 22,
+                   kMostCalls = 1 << 20;
 constexpr uint64_t kLoadPage = 4096;
 
-// The tables by which the loader finds symbols.
+// The tables by which the loader finds symbols and binds calls.
 struct Tables {
   uint64_t symbols = 0, names = 0, gnu_hash = 0, hash = 0;
+  uint64_t calls = 0, calls_size = 0;  // relocations of what it calls
 };
 
 class Image {
@@ -48,6 +51,19 @@ class Image {
     return tables_.gnu_hash != 0 ? FindByGnuHash(name) : tables_.hash != 0 ? FindByHash(name) : 0;
   }
 
+  std::vector<CallSlot> CallSlots() const {
+    std::vector<CallSlot> slots;
+    if (tables_.calls == 0) return slots;
+    for (uint64_t i = 0; i < std::min(tables_.calls_size / sizeof(Elf64_Rela), kMostCalls); ++i) {
+      Elf64_Rela relocation;
+      if (!Get(tables_.calls + i * sizeof relocation, &relocation)) break;
+      if (ELF64_R_TYPE(relocation.r_info) != R_X86_64_JUMP_SLOT) continue;
+      CallSlot slot{.at = bias_ + relocation.r_offset};
+      if (Get(slot.at, &slot.function)) slots.push_back(slot);
+    }
+    return slots;
+  }
+
  private:
   template <typename T>
   bool Get(uint64_t address, T* value) const {
@@ -65,6 +81,8 @@ class Image {
       if (entry.d_tag == DT_STRTAB) tables_.names = address;
       if (entry.d_tag == DT_GNU_HASH) tables_.gnu_hash = address;
       if (entry.d_tag == DT_HASH) tables_.hash = address;
+      if (entry.d_tag == DT_JMPREL) tables_.calls = address;
+      if (entry.d_tag == DT_PLTRELSZ) tables_.calls_size = entry.d_un.d_val;
     }
     return tables_.symbols != 0 && tables_.names != 0;
   }
@@ -123,6 +141,11 @@ class Image {
 uint64_t FindFunction(const ReadMemory& read, uint64_t base, std::string_view name) {
   Image image(read, base);
   return image.Load() ? image.Find(name) : 0;
+}
+
+std::vector<CallSlot> FindCallSlots(const ReadMemory& read, uint64_t base) {
+  Image image(read, base);
+  return image.Load() ? image.CallSlots() : std::vector<CallSlot>();
 }
 
 }  // namespace rfinject::cli

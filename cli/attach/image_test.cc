@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
@@ -67,6 +68,20 @@ TEST(FindFunction, SurvivesSpoiltHeaders) {
     const uint64_t found = FindFunction(spoilt, library->begin, "getpid");
     EXPECT_TRUE(found == 0 || found == right) << at;
   }
+}
+
+TEST(FindCallSlots, FindsWhatTheLoaderHasBound) {
+  const std::vector<Mapping> mappings = OwnMappings();
+  ASSERT_NE(getppid(), 0);  // binds it, if that was not done at the start
+  const auto function = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "getppid"));
+  const std::vector<CallSlot> slots = FindCallSlots(ReadSelf, mappings.front().begin);
+  size_t found = 0;
+  for (const CallSlot& slot : slots) {
+    EXPECT_EQ(*reinterpret_cast<const uint64_t*>(slot.at), slot.function);
+    found += slot.function == function ? 1 : 0;
+  }
+  EXPECT_EQ(found, 1u);
+  EXPECT_TRUE(FindCallSlots(ReadSelf, 0).empty());
 }
 
 }  // namespace

@@ -115,6 +115,7 @@ ProcessStatus ParseProcessStatus(std::string_view text) {
     if (name == "State" && !line.empty()) status.state = line[0];
     if (name == "PPid") (void)Parse(line, 10, &status.parent);
     if (name == "TracerPid") (void)Parse(line, 10, &status.tracer);
+    if (name == "NSpid") (void)Parse(line.substr(line.rfind('\t') + 1), 10, &status.own_number);
     if (name == "SigIgn") (void)Parse(line, 16, &status.ignored_signals);
     if (name == "CapEff") (void)Parse(line, 16, &status.capabilities);
     if (name == "Seccomp") status.filtered = line == "2";

@@ -38,6 +38,7 @@ struct ProcessStatus {
   char state = '?';  // R running, S sleeping, D waits for a device, T stopped, Z ended
   pid_t parent = 0;
   pid_t tracer = 0;              // 0: none
+  pid_t own_number = 0;          // the process's number in its own namespace; 0: not known
   uid_t user = 0;                // the effective one
   uint64_t ignored_signals = 0;  // bit N - 1: signal N
   uint64_t capabilities = 0;     // the effective ones; bit N: capability N

@@ -78,6 +78,12 @@ TEST(ThreadsToStop, KnowsThisThread) {
   EXPECT_TRUE(ThreadsToStop(0).empty());
 }
 
+TEST(ParseProcessStatus, TakesTheInnermostNumber) {
+  EXPECT_EQ(ParseProcessStatus("NSpid:\t4711\t12\t1\n").own_number, 1);
+  EXPECT_EQ(ParseProcessStatus("NSpid:\t4711\n").own_number, 4711);
+  EXPECT_EQ(ParseProcessStatus("NSpid:\n").own_number, 0);
+}
+
 TEST(ParseProcessStatus, UnderstandsThisProcess) {
   const ProcessStatus status = ParseProcessStatus(ReadProcFile("/proc/self/status"));
   EXPECT_EQ(status.state, 'R');

@@ -21,7 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cli/attach/interpreter.h"
+#include "cli/attach/attachable.h"
 #include "cli/attach/job.h"
 #include "cli/attach/process.h"
 #include "cli/cmd/attached.h"
@@ -40,11 +40,11 @@ namespace {
 constexpr std::string_view kAttachUsage =
     "rfinject attach [options] PID...\n"
     "rfinject attach [options] --job NAME\n\n"
-    "Begins to measure Python programs with PyTorch that run already and were started without rfinject. The step\n"
-    "that runs is left out. `rfinject detach PID` ends it, and so do --steps and --for; the program then runs as\n"
-    "before. A process is stopped for less than a millisecond. The PID of a launcher (torchrun, mpirun, srun, a\n"
-    "script) stands for the ranks that it started. What is not done: programs without Python, code that\n"
-    "torch.compile makes, other processors than x86-64 (docs/use/JOBS.md).";
+    "Begins to measure programs with PyTorch, in Python or C++, that run already and were started without rfinject.\n"
+    "The step that runs is left out. `rfinject detach PID` ends it, and so do --steps and --for; the program then\n"
+    "runs as before. A process is stopped for less than a millisecond. The PID of a launcher (torchrun, mpirun, srun,\n"
+    "a script) stands for the ranks that it started. What is not done: code that torch.compile makes, other\n"
+    "processors than x86-64 (docs/use/JOBS.md).";
 
 // Those of `run` that mean the same here.
 constexpr std::array<std::string_view, 8> kShared = {"output",   "skip",  "start-stopped", "overhead",
@@ -81,8 +81,7 @@ class AsUser {
 
 // Sets RFINJECT_OUTPUT where the user named no output: a new folder, as `run` makes it. Returns the folder that
 // traces go to.
-absl::StatusOr<std::string> ChooseOutput(const ParsedOptions& parsed, const PythonProcess& first,
-                                         Settings* settings) {
+absl::StatusOr<std::string> ChooseOutput(const ParsedOptions& parsed, const Attachable& first, Settings* settings) {
   const AsUser as_user(first.user());
   for (const auto& [name, value] : *settings) {
     if (name != "RFINJECT_OUTPUT") continue;
@@ -130,7 +129,7 @@ absl::StatusOr<Settings> ChooseSettings(const ParsedOptions& parsed) {
 }
 
 // Whether the library lies at the same place for the process, whose root may be a container's.
-bool SeesLibrary(const PythonProcess& process, const std::string& library) {
+bool SeesLibrary(const Attachable& process, const std::string& library) {
   struct stat here, there;
   return ::stat(library.c_str(), &here) == 0 &&
          ::stat(absl::StrCat("/proc/", process.pid(), "/root", library).c_str(), &there) == 0 &&
@@ -141,13 +140,13 @@ FindVariable VariablesOf(pid_t pid) { return InEnvironment(ReadProcFile(absl::St
 
 // Opens all of them, before anything is done to one, but for the ranks that are not to be measured.
 bool OpenAll(const std::vector<Target>& targets, const std::string& ranks, const std::string& library,
-             std::vector<PythonProcess>* processes) {
+             std::vector<Attachable>* processes) {
   const std::vector<std::string> wanted = absl::StrSplit(ranks, ',', absl::SkipEmpty());
   for (const Target target : targets) {
     const std::string rank = RankOf(VariablesOf(target.pid));
     const bool all = wanted.empty() || ranks == "all" || rank.empty();
     if (!all && std::find(wanted.begin(), wanted.end(), rank) == wanted.end()) continue;
-    absl::StatusOr<PythonProcess> process = PythonProcess::Open(target.pid);
+    absl::StatusOr<Attachable> process = Attachable::Open(target.pid);
     if (!Succeeded(process.status())) return false;
     if (process->library().empty() && !SeesLibrary(*process, library)) {
       Complain(absl::StrCat("process ", target.pid, " does not see ", library,
@@ -177,7 +176,7 @@ std::string NoteOfChildren(pid_t pid) {
 }
 
 // Attaches to one; says what was done, or why not.
-bool Attach(const PythonProcess& process, const std::string& library, const std::string& entries,
+bool Attach(const Attachable& process, const std::string& library, const std::string& entries,
             const ParsedOptions& parsed, absl::Duration patience, const std::string& output) {
   const std::string& path = process.library().empty() ? library : process.library();
   if (const absl::Status status = process.CallLibrary(path, "rfinject_attach", &entries, patience); !status.ok()) {
@@ -248,7 +247,7 @@ int AttachMain(const ParsedOptions& parsed) {
     Complain("librfinject.so is not at " + tried);
     return 2;
   }
-  std::vector<PythonProcess> processes;
+  std::vector<Attachable> processes;
   if (!OpenAll(targets, parsed.Value("ranks"), library, &processes)) return 1;
   // The ranks of a launcher have the launcher's.
   const std::string job = LaunchersJob(VariablesOf(processes.front().pid())).empty() ? NewJobId() : "";
@@ -261,7 +260,7 @@ int AttachMain(const ParsedOptions& parsed) {
   const std::string entries = Entries(*settings);
   // What goes wrong with one is no reason to leave out those behind it.
   std::vector<pid_t> attached;
-  for (const PythonProcess& process : processes) {
+  for (const Attachable& process : processes) {
     if (Attach(process, library, entries, parsed, patience, *output)) attached.push_back(process.pid());
   }
   const int code = attached.size() == processes.size() ? 0 : 1;

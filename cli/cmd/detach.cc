@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "cli/attach/interpreter.h"
+#include "cli/attach/attachable.h"
 #include "cli/cmd/attached.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
@@ -30,7 +30,7 @@ int DetachMain(const ParsedOptions& parsed) {
   if (const int code = ReadAttachWords("detach", parsed, &targets, &patience)) return code;
   int code = 0;
   for (const Target target : targets) {
-    const absl::StatusOr<PythonProcess> process = PythonProcess::Open(target.pid);
+    const absl::StatusOr<Attachable> process = Attachable::Open(target.pid);
     bool done = Succeeded(process.status());
     if (done && process->library().empty()) {
       // Of a job some ranks may be measured, and others not.

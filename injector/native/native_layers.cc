@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <string>
 #include <tuple>
@@ -36,9 +37,12 @@ struct Step {
   uintptr_t next = 0;  // its slot; 0: the chain ends here
 };
 struct Chain {
-  uint64_t hash = 0;  // of its return addresses; 0: empty
+  uint64_t hash = 0;   // of its return addresses; 0: empty
+  uint32_t names = 0;  // g_names when its layer got its name
   NativePlace place;
 };
+// Changes where layers get other names.
+std::atomic<uint32_t> g_names{0};
 // Entries by their hashes, of which each has kProbes places.
 template <typename Entry, size_t kSize>
 class ProbeTable {
@@ -82,11 +86,14 @@ void SetStep(Known* known, uintptr_t slot, uintptr_t ip, uintptr_t next) noexcep
 }
 
 Chain* FindChain(Known* known, uint64_t hash) noexcept {
-  return known->chains.Find(hash, [hash](const Chain& chain) { return chain.hash == hash; });
+  const uint32_t names = g_names.load(std::memory_order_relaxed);
+  return known->chains.Find(hash, [=](const Chain& chain) { return chain.hash == hash && chain.names == names; });
 }
 
 void SetChain(Known* known, uint64_t hash, const NativePlace& place) noexcept {
-  *known->chains.PlaceFor(hash, known->unwinds, [](const Chain& chain) { return chain.hash == 0; }) = {hash, place};
+  const uint32_t names = g_names.load(std::memory_order_relaxed);
+  const auto is_free = [names](const Chain& chain) { return chain.hash == 0 || chain.names != names; };
+  *known->chains.PlaceFor(hash, known->unwinds, is_free) = {hash, names, place};
 }
 
 constexpr uint64_t kHashSeed = 0x452821E638D01377u;
@@ -326,6 +333,15 @@ bool InitNativeLayers(Recorder& recorder) noexcept try {
     if (const Chain* chain = FindChain(known, hash)) return chain->place;
   }
   return Learn(known, anchor);
+}
+
+void NameLayersAnew() noexcept {
+  if (g_knowledge == nullptr || !g_mutex.LockFor(kLockWait)) return;
+  const HeldLock held(g_mutex);
+  g_knowledge->layers.clear();
+  g_knowledge->calls.clear();
+  g_knowledge->counts.clear();
+  g_names.fetch_add(1, std::memory_order_relaxed);
 }
 
 void ResetNativeLayersAfterFork() noexcept { g_mutex.ResetInForkedChild(); }

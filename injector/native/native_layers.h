@@ -35,6 +35,10 @@ bool InitNativeLayers(Recorder& recorder) noexcept;
 // symbols from its file. So this is not for callbacks of CUPTI.
 NativePlace PlaceOfThread() noexcept;
 
+// Has layers named in the order in which they are called from now on: those that were seen so far were not seen from
+// the beginning of a step. Their definitions stay in the recorder.
+void NameLayersAnew() noexcept;
+
 // Called in a forked child, before any thread exists.
 void ResetNativeLayersAfterFork() noexcept;
 

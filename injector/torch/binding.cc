@@ -148,6 +148,7 @@ void UnbindTorch() noexcept {
   g_launch_of_slices.store(nullptr, std::memory_order_release);
   StopHearingOperators();
   RemoveScopeCallbacks();
+  StopObservingNativeLayers();
   SetSequenceFunctions({});
   g_bound.store(false);
 }

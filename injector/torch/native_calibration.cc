@@ -284,7 +284,11 @@ class Driver {
 }  // namespace
 
 CalibrationResult CalibrateNative(const TorchSymbols& symbols, bool operands) {
-  CalibrationResult result;
+  // What was found holds as long as the process lives, which may be attached to often.
+  static CalibrationResult known[2];
+  CalibrationResult& result = known[operands ? 1 : 0];
+  if (result.layouts.node.valid) return result;
+  result = {};
   if (!symbols.can_calibrate()) {
     result.missing = "functions of libtorch not found: " + symbols.missing;
     return result;

@@ -18,9 +18,20 @@
 
 namespace rfinject {
 
-// Adds a RecordFunction callback at every operator. Must be called once, after InitAutograd and SetSequenceFunctions.
-// `on_training` is called at the first operator in a layer or in an optimizer's step.
+// Adds a RecordFunction callback at every operator. Must be called once, after InitAutograd and SetSequenceFunctions,
+// and again only after StopObservingNativeLayers. `on_training` is called at the first operator in a layer or in an
+// optimizer's step.
 void ObserveNativeLayers(const TorchSymbols& symbols, Recorder& recorder, void (*on_training)()) noexcept;
+
+// Takes the callback from torch. Operators that run go on and end.
+void StopObservingNativeLayers() noexcept;
+
+// Called before ObserveNativeLayers, in a program that computes already: the step that runs then is left out, unless
+// there is no optimizer that would end it.
+void LeaveNativeStepOut() noexcept;
+
+// Called where the program goes on without us: the step that is open is none, unless there is no optimizer.
+void DropOpenNativeStep() noexcept;
 
 // The place of the outermost operator that runs on this thread; an empty one while none runs.
 NativePlace CurrentNativePlace() noexcept;

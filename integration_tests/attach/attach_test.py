@@ -133,6 +133,21 @@ class Attach(TestCase):
     def test_plain(self):
         self.check("plain")
 
+    def test_autocast(self):
+        self.check("autocast")
+
+    def test_accumulate(self):
+        self.check("accumulate")
+
+    def test_checkpoint(self):
+        self.check("checkpoint")
+
+    def test_closure(self):
+        self.check("closure")
+
+    def test_adversaries(self):
+        self.check("adversaries")
+
     def test_loader(self):
         self.check("loader")
 
@@ -373,6 +388,33 @@ class Attach(TestCase):
         self.assertTrue(said.endswith(f"; of the processes that it started these have PyTorch: {child}\n"), said)
         self.cli("attach", "--estimate", GPU, child)
         self.assertEqual(self.end(process), "1\n")
+
+    def test_child_that_is_forked_before_the_answer(self):
+        """It has the request in its memory, too. Here another thread forks it, while the main thread waits."""
+        process = self.text("""if True:
+            import os, sys, threading, torch
+            ends = os.pipe()
+            def fork():
+                sys.stdin.readline()
+                child = os.fork()
+                if child == 0:
+                    for _ in range(100_000):
+                        pass
+                    os._exit('librfinject.so' in open('/proc/self/maps').read())
+                print('child', os.waitpid(child, 0)[1], flush=True)
+                os.write(ends[1], b'x')
+            threading.Thread(target=fork).start()
+            print('ready', flush=True)
+            os.read(ends[0], 1)
+            print('librfinject.so' in open('/proc/self/maps').read())""")
+        before = pathlib.Path(f"/proc/{process.pid}/maps").read_text()
+        command = self.command("attach", "--estimate", GPU, "-q", "--wait", TIMEOUT_S, process.pid)
+        self.wait_for_request(process, before)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "child 0\n")
+        self.assertEqual((command.communicate()[1], command.returncode), ("", 0))
+        self.assertEqual(self.end(process), "True\n")
 
     def test_main_thread_that_comes_back(self):
         process = self.text("""if True:

@@ -43,6 +43,12 @@ class TestCase(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
+    def wait_for_request(self, process, before):
+        """Until a command has put its request into the process, whose maps were `before`."""
+        folder = pathlib.Path(f"/proc/{process.pid}")
+        while (folder / "maps").read_text() == before or "TracerPid:\t0\n" not in (folder / "status").read_text():
+            pass
+
     def end(self, process):
         """What the process wrote, when it has ended because its standard input did."""
         out, errors = process.communicate()

@@ -40,6 +40,10 @@ class Training:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+        return self.has_stepped(loss)
+
+    def has_stepped(self, loss):
+        """Whether there is another step."""
         self.losses.append(loss.item())
         self.goes_on = len(self.losses) < self.steps if self.fast else not select.select([sys.stdin], [], [], 0)[0]
         return self.goes_on
@@ -52,6 +56,64 @@ class Training:
 def plain(training):
     while training.step():
         training.pause()
+
+
+def autocast(training):
+    with torch.autocast("cpu", torch.bfloat16):
+        plain(training)
+
+
+def accumulate(training):
+    """Four batches a step."""
+    goes_on = True
+    while goes_on:
+        training.optimizer.zero_grad()
+        for _ in range(4):
+            loss = training.net(torch.randn(4, 32)).pow(2).mean() / 4
+            loss.backward()
+            training.pause(0.001)
+        training.optimizer.step()
+        goes_on = training.has_stepped(loss)
+
+
+def checkpoint(training):
+    """The backward pass computes the forward pass again."""
+    from torch.utils.checkpoint import checkpoint as again
+    rest = training.net.rest.forward
+    training.net.rest.forward = lambda x: again(rest, x, use_reentrant=False)
+    plain(training)
+
+
+def closure(training):
+    """The optimizer has the loss computed several times a step."""
+    optimizer, goes_on = torch.optim.LBFGS(training.net.parameters(), lr=0.01, max_iter=4), True
+    while goes_on:
+        batch = torch.randn(16, 32)
+
+        def compute():
+            optimizer.zero_grad()
+            loss = training.net(batch).pow(2).mean()
+            loss.backward()
+            return loss
+        goes_on = training.has_stepped(optimizer.step(compute))
+        training.pause()
+
+
+def adversaries(training):
+    """Two models and two optimizers, in turn."""
+    critic = nn.Linear(8, 1)
+    of_critic, goes_on = torch.optim.SGD(critic.parameters(), lr=0.01), True
+    while goes_on:
+        made = training.net(torch.randn(16, 32))
+        of_critic.zero_grad()
+        (critic(made.detach()).mean() - critic(torch.randn(16, 8)).mean()).backward()
+        of_critic.step()
+        training.pause(0.001)
+        training.optimizer.zero_grad()
+        loss = -critic(made).mean()
+        loss.backward()
+        training.optimizer.step()
+        goes_on = training.has_stepped(loss)
 
 
 def loader(training):
@@ -234,8 +296,9 @@ def modes(training):
     training.heard = sorted(heard)
 
 
-WAYS = {way.__name__: way for way in (plain, loader, c_code, threads, forking, signals, waiting, sleeping, notebook, compiled,
-                                      inductor, ddp, hooks, modes)}
+WAYS = {way.__name__: way for way in (
+    plain, autocast, accumulate, checkpoint, closure, adversaries, loader, c_code, threads, forking, signals, waiting, sleeping,
+    notebook, compiled, inductor, ddp, hooks, modes)}
 
 
 def main(way, steps="0"):

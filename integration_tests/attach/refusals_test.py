@@ -49,9 +49,9 @@ class Refusals(TestCase):
         os.waitpid(child, 0)
         self.assertIn("there is no process", self.refused(child))
 
-    def test_no_python(self):
+    def test_neither_python_nor_libtorch(self):
         sleep = self.start("sleep", 60)
-        self.assertIn("runs no Python", self.refused(sleep.pid))
+        self.assertIn("has not loaded PyTorch", self.refused(sleep.pid))
         self.assertIsNone(sleep.poll())
 
     def test_no_torch(self):

@@ -1,14 +1,10 @@
 #!/usr/bin/env python3
-"""Tests Tests C++ programs on libtorch under the finished library: which layer, phase and step their operators are in.
+"""Tests C++ programs on libtorch under the finished library: which layer, phase and step their operators are in.
 
     RFINJECT_LIBRARY=build/release/lib/librfinject.so LIBTORCH_BUILD=/tmp/libtorch python3 libtorch_test.py
-
-The programs are compiled against the torch that this interpreter imports (Debian's with libtorch-dev, or PyPI's, which
-brings its headers), into LIBTORCH_BUILD, once.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,53 +15,18 @@ sys.path.insert(0, os.path.dirname(HERE))
 import rfx_trace  # noqa: E402
 
 try:
-    import torch
+    from programs import ENVIRONMENT, build, flags_of_torch  # noqa: E402
 except ImportError:
     print("note: no torch in this interpreter: its C++ programs are skipped")
     sys.exit(77)
 
 STEPS = 5
-# Threads that wait for each other by spinning take a hundred times as long where other tests have the cores.
-ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1")
 
 
-def flags_of_torch():
-    """Compiler flags for the torch of this interpreter; None when it has no headers."""
-    folder = os.path.dirname(torch.__file__)
-    include = os.path.join(folder, "include")
-    flags = ["-D_GLIBCXX_USE_CXX11_ABI=%d" % torch._C._GLIBCXX_USE_CXX11_ABI]
-    libraries = ["-ltorch", "-ltorch_cpu", "-lc10"]
-    if os.path.isdir(os.path.join(include, "torch/csrc/api/include")):
-        lib = os.path.join(folder, "lib")
-        flags += ["-isystem", include, "-isystem", os.path.join(include, "torch/csrc/api/include")]
-        libraries = ["-L" + lib, "-Wl,-rpath," + lib, "-Wl,--allow-shlib-undefined"] + libraries
-    elif os.path.isdir("/usr/include/torch/csrc/api/include") and folder.startswith("/usr/lib"):
-        flags += ["-isystem", "/usr/include/torch/csrc/api/include"]
-    else:
-        return None
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2] if part.isdigit())
-    return ["-std=c++20" if version >= (2, 10) else "-std=c++17"] + flags, libraries
-
-
-def build(name):
-    """The program `name`.cc, built if its source is newer."""
-    source = os.path.join(HERE, name + ".cc")
-    folder = os.path.join(os.environ["LIBTORCH_BUILD"], "torch-" + torch.__version__)
-    program = os.path.join(folder, name)
-    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
-        os.makedirs(folder, exist_ok=True)
-        flags, libraries = flags_of_torch()
-        ccache = ["ccache"] if shutil.which("ccache") else []
-        subprocess.run([*ccache, os.environ.get("CXX", "g++"), "-O2", *flags, source, "-o", program + ".new", *libraries],
-                       check=True, timeout=600)
-        os.rename(program + ".new", program)
-    return program
-
-
-def run(name, *arguments, **environment):
+def run(name, *arguments, by="LD_PRELOAD", **environment):
     """Runs the program under the library: its one trace and what it wrote to stderr."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = dict(ENVIRONMENT, LD_PRELOAD=os.environ["RFINJECT_LIBRARY"], RFINJECT_OUTPUT=folder + "/",
+        environment = dict(ENVIRONMENT, **{by: os.environ["RFINJECT_LIBRARY"]}, RFINJECT_OUTPUT=folder + "/",
                            RFINJECT_ESTIMATE="V100-SXM2-16GB", **environment)
         result = subprocess.run([build(name), *arguments], env=environment, capture_output=True, text=True,
                                 timeout=250)
@@ -114,6 +75,10 @@ class LibtorchTest(unittest.TestCase):
         self.assertEqual(sum(row["launches"] for row in convolutions), 15 * STEPS)
         self.assertEqual(len({row["layer"] for row in convolutions}), 15)
 
+    def test_opened_by_the_cuda_driver(self):
+        trace, _ = run("resnet", str(STEPS), by="CUDA_INJECTION64_PATH")
+        self.check(trace, "ResNet", ["Conv2d", "Linear", "Sequential#3.BasicBlock#2.BatchNorm2d#2"])
+
     def test_validation_is_part_of_no_step(self):
         batches = 3
         trace, _ = run("resnet", str(STEPS), str(batches))
@@ -147,7 +112,7 @@ class LibtorchTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if flags_of_torch() is None:
-        print("note: no C++ headers of torch %s here: its C++ programs are skipped" % torch.__version__)
+        print("note: no C++ headers of this torch here: its C++ programs are skipped")
         sys.exit(77)
     if not os.environ.get("RFINJECT_WITH_LIBUNWIND", "yes"):
         print("note: built without libunwind: C++ programs have no layers")

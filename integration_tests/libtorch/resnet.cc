@@ -1,9 +1,26 @@
 // A small ResNet in C++ on libtorch, as its users write them: modules registered in constructors, a training loop, no
-// word about profiling. Trains on random images for as many steps as the first argument says (default 6).
+// word about profiling.
+//
+//     resnet [STEPS [VALIDATED [THREADS]]]
+//
+// Trains on random images for STEPS (default 6; 0: until standard input ends; a byte of it lets the program wait for
+// another, and fork where that is an f), with VALIDATED batches of validation after every other one, while THREADS
+// others compute something without gradients. With a VALIDATED below 0 it does not train: it runs the model alone.
+// Prints for how many steps and what it has learnt. Begins with what CUDA's driver does with CUDA_INJECTION64_PATH.
+#include <dlfcn.h>
+#include <poll.h>
+#include <sys/wait.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
 struct BasicBlockImpl : torch::nn::Module {
   BasicBlockImpl(int64_t in, int64_t out, int64_t stride)
@@ -74,25 +91,75 @@ struct ResNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(ResNet);
 
+// Has a child compute something, and prints whether it has rfinject's library then.
+void Fork() {
+  const pid_t child = fork();
+  if (child == 0) {
+    torch::ones({1}).add(1);
+    std::ifstream maps("/proc/self/maps");
+    const std::string text((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
+    _exit(text.find("librfinject.so") != text.npos ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("child %d\n", status), std::fflush(stdout);
+}
+
+bool InputHasEnded() {
+  pollfd input{0, POLLIN, 0};
+  char byte = 0;
+  if (poll(&input, 1, 0) <= 0) return false;
+  if (read(0, &byte, 1) != 1) return true;
+  std::puts("waits"), std::fflush(stdout);
+  if (read(0, &byte, 1) != 1) return true;
+  if (byte == 'f') Fork();
+  return false;
+}
+
+void LoadInjection() {
+  const char* path = std::getenv("CUDA_INJECTION64_PATH");
+  void* library = path != nullptr ? dlopen(path, RTLD_NOW) : nullptr;
+  if (library == nullptr) return;
+  const auto initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+  if (initialize == nullptr || initialize() != 1) std::abort();
+}
+
 int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 6;
+  const auto number = [&](int i, int otherwise) { return argc > i ? std::atoi(argv[i]) : otherwise; };
+  const int steps = number(1, 6), validated = number(2, 0);
+  LoadInjection();
   torch::manual_seed(1);
   ResNet model(10);
   torch::nn::CrossEntropyLoss criterion;
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9).weight_decay(1e-4));
   model->train();
-  const int validated = argc > 2 ? std::atoi(argv[2]) : 0;
+  std::atomic<bool> goes_on{true};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < number(3, 0); ++i) {
+    threads.emplace_back([&goes_on] {
+      const torch::InferenceMode inference;
+      const torch::Tensor numbers = torch::ones({8});
+      while (goes_on) numbers.add(1);
+    });
+  }
   float loss_value = 0;
-  for (int step = 0; step < steps; ++step) {
+  int step = 0;
+  for (; steps > 0 ? step < steps : !InputHasEnded(); ++step) {
     torch::Tensor images = torch::rand({8, 3, 32, 32});
     torch::Tensor labels = torch::randint(10, {8}, torch::kLong);
-    optimizer.zero_grad();
-    torch::Tensor loss = criterion->forward(model->forward(images), labels);
-    loss.backward();
-    optimizer.step();
-    loss_value = loss.item<float>();
+    if (validated < 0) {
+      torch::NoGradGuard no_grad;
+      loss_value = model->forward(images).sum().item<float>();
+    } else {
+      optimizer.zero_grad();
+      torch::Tensor loss = criterion->forward(model->forward(images), labels);
+      loss.backward();
+      optimizer.step();
+      loss_value = loss.item<float>();
+    }
+    if (steps == 0 && step == 0) std::puts("ready"), std::fflush(stdout);
     // An epoch is two steps.
-    if (validated == 0 || step % 2 == 0) continue;
+    if (validated <= 0 || step % 2 == 0) continue;
     torch::NoGradGuard no_grad;
     model->eval();
     for (int batch = 0; batch < validated; ++batch) {
@@ -101,5 +168,8 @@ int main(int argc, char** argv) {
     }
     model->train();
   }
+  goes_on = false;
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%d %a\n", step, loss_value);
   return loss_value == loss_value ? 0 : 1;
 }
