@@ -21,7 +21,7 @@ constexpr absl::Duration kThreadPatience = absl::Seconds(5);
 // How long the request may run: the library finds its way around torch in some 20 ms, and closes a trace within
 // seconds.
 constexpr absl::Duration kRunPatience = absl::Seconds(30);
-constexpr absl::Duration kLookForAnswer = absl::Milliseconds(2);
+constexpr absl::Duration kLookForAnswer = absl::Milliseconds(2), kReminder = absl::Milliseconds(50);
 
 // What the child that stops a thread tells us.
 struct Outcome {
@@ -31,9 +31,9 @@ struct Outcome {
   std::array<char, 240> why{};
 };
 
-absl::StatusOr<uint64_t> TryThreads(const Asked& asked, OnThread act, bool* none) {
+absl::StatusOr<uint64_t> TryThreads(const Asked& asked, const std::vector<pid_t>& threads, OnThread act, bool* none) {
   absl::Status last = absl::UnavailableError("no thread of it can be stopped");
-  for (const pid_t tid : ThreadsToStop(asked.pid)) {
+  for (const pid_t tid : threads) {
     StoppedThread thread(asked.memory, asked.mappings);
     const absl::Time deadline = absl::Now() + kThreadPatience;
     last = thread.Stop(tid, deadline);
@@ -45,6 +45,39 @@ absl::StatusOr<uint64_t> TryThreads(const Asked& asked, OnThread act, bool* none
     last = done.status();
   }
   return last;
+}
+
+absl::StatusOr<uint64_t> InChild(const Asked& asked, absl::FunctionRef<std::vector<pid_t>()> threads, OnThread act) {
+  Outcome outcome;
+  std::strcpy(outcome.why.data(), "the process that stops a thread could not be started");
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Refuse(asked.pid, "was left as it was: ", outcome.why.data());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Outcome told;
+    bool none = true;
+    const absl::StatusOr<uint64_t> made = TryThreads(asked, threads(), act, &none);
+    if (made.ok()) told.memory = *made;
+    told.forbidden = absl::IsPermissionDenied(made.status());
+    told.none = absl::IsUnavailable(made.status()) && none;
+    const std::string why(made.status().message());
+    why.copy(told.why.data(), told.why.size() - 1);
+    (void)!::write(ends[1], &told, sizeof told);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  if (child > 0) {
+    Outcome told;
+    if (::read(ends[0], &told, sizeof told) == sizeof told) outcome = told;
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  ::close(ends[0]);
+  if (outcome.forbidden) return absl::PermissionDeniedError(outcome.why.data());
+  if (outcome.none)
+    return absl::UnavailableError(absl::StrCat("process ", asked.pid, std::string(kBusy), outcome.why.data()));
+  if (outcome.memory == 0) return Refuse(asked.pid, "was left as it was: ", outcome.why.data());
+  return outcome.memory;
 }
 
 // Whether somebody wants this command to end.
@@ -75,41 +108,19 @@ absl::StatusOr<uint64_t> MapMemory(const Asked& asked, StoppedThread& thread, ui
 }
 
 absl::StatusOr<uint64_t> OnStoppedThread(const Asked& asked, OnThread act) {
-  Outcome outcome;
-  std::strcpy(outcome.why.data(), "the process that stops a thread could not be started");
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Refuse(asked.pid, "was left as it was: ", outcome.why.data());
-  const pid_t child = ::fork();
-  if (child == 0) {
-    Outcome told;
-    bool none = true;
-    const absl::StatusOr<uint64_t> made = TryThreads(asked, act, &none);
-    if (made.ok()) told.memory = *made;
-    told.forbidden = absl::IsPermissionDenied(made.status());
-    told.none = absl::IsUnavailable(made.status()) && none;
-    const std::string why(made.status().message());
-    why.copy(told.why.data(), told.why.size() - 1);
-    (void)!::write(ends[1], &told, sizeof told);
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  if (child > 0) {
-    Outcome told;
-    if (::read(ends[0], &told, sizeof told) == sizeof told) outcome = told;
-    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  ::close(ends[0]);
-  if (outcome.forbidden) return absl::PermissionDeniedError(outcome.why.data());
-  if (outcome.none)
-    return absl::UnavailableError(absl::StrCat("process ", asked.pid, std::string(kBusy), outcome.why.data()));
-  if (outcome.memory == 0) return Refuse(asked.pid, "was left as it was: ", outcome.why.data());
-  return outcome.memory;
+  return InChild(
+      asked, [&] { return ThreadsToStop(asked.pid); }, act);
+}
+
+absl::StatusOr<uint64_t> OnStoppedThread(const Asked& asked, pid_t thread, OnThread act) {
+  return InChild(
+      asked, [=] { return std::vector<pid_t>{thread}; }, act);
 }
 
 absl::Status WaitForAnswer(const Asked& asked, uint64_t at, absl::Duration patience,
-                           absl::FunctionRef<void()> take_back, std::string_view why) {
-  absl::Time deadline = absl::Now() + patience;
+                           absl::FunctionRef<void()> take_back, absl::FunctionRef<void()> remind,
+                           std::string_view why) {
+  absl::Time deadline = absl::Now() + patience, reminder = absl::Now();
   for (bool runs = false, taken_back = false;; absl::SleepFor(kLookForAnswer)) {
     int32_t state = kWaits;
     std::array<char, kMostOfMessage + 1> message{};
@@ -118,6 +129,10 @@ absl::Status WaitForAnswer(const Asked& asked, uint64_t at, absl::Duration patie
     if (state == kFailed) {
       (void)asked.memory.Read(at + kMessage, message.data(), message.size() - 1);
       return absl::FailedPreconditionError(absl::StrCat("process ", asked.pid, ": ", message.data()));
+    }
+    if (state == kWaits && absl::Now() >= reminder) {
+      remind();
+      reminder = absl::Now() + kReminder;
     }
     if (state == kRuns && !std::exchange(runs, true)) deadline = absl::Now() + kRunPatience;
     if (state == kWaits && std::exchange(runs, false)) deadline = absl::Now();  // it saw that it was taken back

@@ -65,11 +65,15 @@ absl::StatusOr<uint64_t> MapMemory(const Asked& asked, StoppedThread& thread, ui
 // was done then.
 using OnThread = absl::FunctionRef<absl::StatusOr<uint64_t>(StoppedThread& thread, absl::Time deadline)>;
 absl::StatusOr<uint64_t> OnStoppedThread(const Asked& asked, OnThread act);
+// The same with this thread only.
+absl::StatusOr<uint64_t> OnStoppedThread(const Asked& asked, pid_t thread, OnThread act);
 
-// Waits for the answer at `at`. If nothing has begun by `patience`, or somebody wants this command to end, the
-// request is taken back by `take_back`; a failure then says that the process was left as it was, and why.
+// Waits for the answer at `at`. As long as nothing has begun, `remind` is called every now and then. If nothing has
+// begun by `patience`, or somebody wants this command to end, the request is taken back by `take_back`; a failure
+// then says that the process was left as it was, and why.
 absl::Status WaitForAnswer(const Asked& asked, uint64_t at, absl::Duration patience,
-                           absl::FunctionRef<void()> take_back, std::string_view why);
+                           absl::FunctionRef<void()> take_back, absl::FunctionRef<void()> remind,
+                           std::string_view why);
 
 // While it lives, signals to this command wait: they would end it in the middle of what must be put back.
 class SignalsHeld {

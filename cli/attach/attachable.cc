@@ -123,12 +123,13 @@ uint64_t FindTrap(const ProcessMemory& memory, const std::vector<Mapping>& mappi
 }
 
 // The address of the interpreter's function; 0 where no object exports it.
-uint64_t FindInPython(const ReadMemory& read, const std::vector<Mapping>& mappings, std::string_view name) {
+uint64_t FindInPython(const ReadMemory& read, const std::vector<Mapping>& mappings, std::string_view name,
+                      uint64_t* size = nullptr) {
   // Of a process the first object is the program; libpython may be anywhere.
   const Mapping* const library = FindFile(mappings, {"libpython"});
   for (const Mapping* object : {library, mappings.empty() ? nullptr : &mappings.front()}) {
     if (object == nullptr || object->path.empty()) continue;
-    if (const uint64_t address = FindFunction(read, object->begin, name)) return address;
+    if (const uint64_t address = FindFunction(read, object->begin, name, size)) return address;
   }
   return 0;
 }
@@ -144,7 +145,7 @@ Attachable::Attachable(Attachable&& other) noexcept
       mappings_(std::move(other.mappings_)),
       map_memory_(other.map_memory_),
       trap_(other.trap_),
-      interpreter_(other.interpreter_),
+      python_(other.python_),
       torch_calls_(std::move(other.torch_calls_)) {}
 
 Attachable::~Attachable() {
@@ -192,10 +193,13 @@ absl::Status Attachable::FindFunctions() {
   map_memory_ = FindFunction(read, c_library->begin, "mmap");
   trap_ = FindTrap(memory, mappings_, c_library->path);
   if (map_memory_ == 0 || trap_ == 0) return Refuse(pid_, "has a C library that is not understood");
-  interpreter_ = {.add_pending_call = FindInPython(read, mappings_, "Py_AddPendingCall"),
-                  .run_string = FindInPython(read, mappings_, "PyRun_SimpleString")};
-  if (interpreter_.add_pending_call != 0 && interpreter_.run_string != 0) return absl::OkStatus();
-  interpreter_ = {};
+  python_ = {.add_pending_call = FindInPython(read, mappings_, "Py_AddPendingCall"),
+             .run_string = FindInPython(read, mappings_, "PyRun_SimpleString")};
+  uint64_t size = 0;
+  python_.wait = FindInPython(read, mappings_, "PyThread_acquire_lock_timed", &size);
+  python_.wait_end = python_.wait + size;
+  if (python_.add_pending_call != 0 && python_.run_string != 0) return absl::OkStatus();
+  python_ = {};
   torch_calls_ = FindTorchCalls(read, mappings_);
   if (!torch_calls_.slots.empty()) return absl::OkStatus();
   return Refuse(pid_,
@@ -224,8 +228,8 @@ absl::Status Attachable::CallOnce(const LibraryCall& call, absl::Duration patien
   // Interrupted, the command takes its request back before it ends.
   const SignalsHeld held;
   const Asked asked{pid_, own_number_, ProcessMemory(memory_), mappings_, map_memory_, trap_};
-  absl::Status status = interpreter_.run_string != 0 ? CallByInterpreter(asked, interpreter_, call, patience)
-                                                     : CallByTorchCalls(asked, torch_calls_, call, patience);
+  absl::Status status = python_.run_string != 0 ? CallByInterpreter(asked, python_, call, patience)
+                                                : CallByTorchCalls(asked, torch_calls_, call, patience);
   return absl::IsPermissionDenied(status) ? WhyNoAccess(pid_) : status;
 }
 

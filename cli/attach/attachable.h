@@ -52,7 +52,7 @@ class Attachable {
   std::string library_;
   std::vector<Mapping> mappings_;
   uint64_t map_memory_ = 0, trap_ = 0;  // Asked
-  Interpreter interpreter_;             // of zeros: the program has none
+  PythonFunctions python_;              // of zeros: the program has none
   TorchCalls torch_calls_;
 };
 

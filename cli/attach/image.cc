@@ -51,6 +51,8 @@ class Image {
     return tables_.gnu_hash != 0 ? FindByGnuHash(name) : tables_.hash != 0 ? FindByHash(name) : 0;
   }
 
+  uint64_t size() const { return size_; }
+
   std::vector<CallSlot> CallSlots() const {
     std::vector<CallSlot> slots;
     if (tables_.calls == 0) return slots;
@@ -94,7 +96,9 @@ class Image {
     if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) return 0;
     std::string text(name.size() + 1, '\0');
     if (!read_(tables_.names + symbol.st_name, text.data(), text.size())) return 0;
-    return std::string_view(text.data(), name.size()) == name && text.back() == '\0' ? bias_ + symbol.st_value : 0;
+    if (std::string_view(text.data(), name.size()) != name || text.back() != '\0') return 0;
+    size_ = symbol.st_size;
+    return bias_ + symbol.st_value;
   }
 
   // The layout is that of binutils' and glibc's DT_GNU_HASH: four words, a Bloom filter of 64-bit words, a bucket for
@@ -132,15 +136,18 @@ class Image {
 
   const ReadMemory& read_;
   const uint64_t base_;
-  uint64_t bias_ = 0;  // what is added to addresses of the file
+  uint64_t bias_ = 0;          // what is added to addresses of the file
+  mutable uint64_t size_ = 0;  // of the function that was found
   Tables tables_;
 };
 
 }  // namespace
 
-uint64_t FindFunction(const ReadMemory& read, uint64_t base, std::string_view name) {
+uint64_t FindFunction(const ReadMemory& read, uint64_t base, std::string_view name, uint64_t* size) {
   Image image(read, base);
-  return image.Load() ? image.Find(name) : 0;
+  const uint64_t address = image.Load() ? image.Find(name) : 0;
+  if (size != nullptr) *size = image.size();
+  return address;
 }
 
 std::vector<CallSlot> FindCallSlots(const ReadMemory& read, uint64_t base) {

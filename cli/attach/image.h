@@ -16,8 +16,8 @@ namespace rfinject::cli {
 using ReadMemory = std::function<bool(uint64_t address, void* to, uint64_t size)>;
 
 // Returns the address of the function `name` that the object exports whose first page lies at `base`; 0 where it
-// exports none, or is no whole 64-bit object.
-uint64_t FindFunction(const ReadMemory& read, uint64_t base, std::string_view name);
+// exports none, or is no whole 64-bit object. `size`, if it is not null, is set to how long the function is.
+uint64_t FindFunction(const ReadMemory& read, uint64_t base, std::string_view name, uint64_t* size = nullptr);
 
 // A place through which an object calls a function that may be another object's (R_X86_64_JUMP_SLOT).
 struct CallSlot {

@@ -1,6 +1,7 @@
 #include "cli/attach/interpreter.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <string>
 
@@ -55,9 +56,20 @@ std::string TextOfCall(const LibraryCall& call, pid_t process, uint64_t status) 
   return absl::StrCat("try: exec(bytes.fromhex('", absl::BytesToHexString(body), "').decode(), {})\nexcept: pass\n");
 }
 
+// Has a main thread look for calls that waits for a lock of Python's.
+void WakeMainThread(const Asked& asked, const PythonFunctions& python) {
+  const std::string folder = absl::StrCat("/proc/", asked.pid, "/task/", asked.pid);
+  if (python.wait == 0 || ParseSystemCall(ReadProcFile(folder + "/syscall")) != SYS_futex) return;
+  const auto wake = [&](StoppedThread& thread, absl::Time) -> absl::StatusOr<uint64_t> {
+    (void)thread.EndWait(python.wait, python.wait_end);
+    return 1;
+  };
+  OnStoppedThread(asked, asked.pid, wake).IgnoreError();  // another command may stop it; it is not woken then
+}
+
 }  // namespace
 
-absl::Status CallByInterpreter(const Asked& asked, const Interpreter& interpreter, const LibraryCall& call,
+absl::Status CallByInterpreter(const Asked& asked, const PythonFunctions& python, const LibraryCall& call,
                                absl::Duration patience) {
   // The answer's page; the text is in those behind it.
   uint64_t at = 0;
@@ -74,7 +86,7 @@ absl::Status CallByInterpreter(const Asked& asked, const Interpreter& interprete
           at = *mapped;
         }
         absl::StatusOr<uint64_t> added =
-            thread.Call(interpreter.add_pending_call, {interpreter.run_string, at + kPage}, asked.trap, deadline);
+            thread.Call(python.add_pending_call, {python.run_string, at + kPage}, asked.trap, deadline);
         if (!added.ok()) return added;
         if (static_cast<int32_t>(*added) == 0) return at;
         return absl::UnavailableError("its interpreter has no room for a call; it is busy");
@@ -84,8 +96,9 @@ absl::Status CallByInterpreter(const Asked& asked, const Interpreter& interprete
     constexpr char kNothing = '\0';
     (void)asked.memory.Write(*memory + kPage, &kNothing, 1);
   };
+  const auto wake = [&] { WakeMainThread(asked, python); };
   return WaitForAnswer(
-      asked, *memory, patience, make_empty,
+      asked, *memory, patience, make_empty, wake,
       absl::StrCat("its main thread did not come back to Python within ", absl::FormatDuration(patience),
                    " (it sleeps, waits or computes in C; --wait SECONDS waits longer)"));
 }

@@ -6,7 +6,8 @@
 // a text, and the interpreter's Py_AddPendingCall, which takes one lock of its own for a moment and is safe
 // wherever the thread was stopped. The interpreter then runs the text on its main thread between two instructions of
 // the program's, where signal handlers of Python run, too: no lock of malloc or of the loader is held there, and the
-// GIL is.
+// GIL is. A main thread that waits for a lock of Python's is woken as by a signal: it looks for calls then, and waits
+// again.
 #ifndef RFINJECT_CLI_ATTACH_INTERPRETER_H_
 #define RFINJECT_CLI_ATTACH_INTERPRETER_H_
 
@@ -19,14 +20,16 @@
 namespace rfinject::cli {
 
 // Addresses of Python's functions in the process.
-struct Interpreter {
+struct PythonFunctions {
   uint64_t add_pending_call = 0;  // Py_AddPendingCall
   uint64_t run_string = 0;        // PyRun_SimpleString
+  // PyThread_acquire_lock_timed, in which a thread waits for another (thread.join()), and its end; 0: not known.
+  uint64_t wait = 0, wait_end = 0;
 };
 
 // Has the main thread call the library. Where it does not come to that within `patience`, nothing happens at all, and
 // the failure says so. Called while signals are held.
-absl::Status CallByInterpreter(const Asked& asked, const Interpreter& interpreter, const LibraryCall& call,
+absl::Status CallByInterpreter(const Asked& asked, const PythonFunctions& python, const LibraryCall& call,
                                absl::Duration patience);
 
 }  // namespace rfinject::cli

@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -240,6 +243,25 @@ absl::StatusOr<uint64_t> StoppedThread::Call(uint64_t function, std::initializer
   }
 }
 
+bool StoppedThread::EndWait(uint64_t begin, uint64_t end) {
+  // What a system call that the kernel would begin again has as its result (linux/errno.h, which is not for
+  // programs).
+  constexpr int64_t kRestart = -512, kRestartWithTheTimeLeft = -516;
+  const auto result = static_cast<int64_t>(saved_->general.rax);
+  if (saved_->general.orig_rax != SYS_futex || (result != kRestart && result != kRestartWithTheTimeLeft))
+    return false;
+  // Two or three functions of the C library stand between, which need some hundred bytes.
+  std::array<uint64_t, 96> stack;
+  if (!memory_.Read(saved_->general.rsp, stack.data(), sizeof stack)) return false;
+  const auto is_return = [=](uint64_t word) { return word > begin && word <= end; };
+  if (std::none_of(stack.begin(), stack.end(), is_return)) return false;
+  user_regs_struct registers = saved_->general;
+  registers.rax = static_cast<uint64_t>(-EINTR);
+  registers.orig_rax = ~uint64_t{0};
+  iovec general{&registers, sizeof registers};
+  return ::ptrace(PTRACE_SETREGSET, thread_, Data(NT_PRSTATUS), &general) == 0;
+}
+
 #else
 
 struct StoppedThread::Registers {};
@@ -252,6 +274,7 @@ absl::Status StoppedThread::Stop(pid_t, absl::Time) {
 absl::StatusOr<uint64_t> StoppedThread::Call(uint64_t, std::initializer_list<uint64_t>, uint64_t, absl::Time) {
   return absl::UnimplementedError("attaching works on x86-64 only");
 }
+bool StoppedThread::EndWait(uint64_t, uint64_t) { return false; }
 
 #endif
 

@@ -58,6 +58,11 @@ class StoppedThread {
   absl::StatusOr<uint64_t> Call(uint64_t function, std::initializer_list<uint64_t> arguments, uint64_t return_to,
                                 absl::Time deadline);
 
+  // Ends the system call in which a stopped thread waits for a lock (futex), as a signal would, where it was made by
+  // code in [begin, end): by a function that knows of signals and waits again. Returns false, and does nothing, where
+  // the thread does something else.
+  bool EndWait(uint64_t begin, uint64_t end);
+
  private:
   struct Registers;
   enum class Stopped : uint8_t { kNotYet, kByUs, kBySignal, kEnded };

@@ -1,10 +1,13 @@
 #include "cli/attach/stopped_thread.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +84,12 @@ class Child {
     if (absl::Status stopped = thread.Stop(pid_, absl::Now() + absl::Seconds(20)); !stopped.ok()) return stopped;
     return thread.Call(Address(function), {1, 2, 3}, Address(&rfinject_test_trap), absl::Now() + patience);
   }
+  // Whether it waited in a function between the two addresses, and does no more.
+  bool EndWait(uint64_t begin, uint64_t end) {
+    const ProcessMemory memory(fd_);
+    StoppedThread thread(memory, mappings_);
+    return thread.Stop(pid_, absl::Now() + absl::Seconds(20)).ok() && thread.EndWait(begin, end);
+  }
   // Calls until the child has ended; how often.
   int CallAllTheTime() {
     int calls = 0;
@@ -97,6 +106,30 @@ class Child {
   int fd_ = -1;
   std::vector<Mapping> mappings_;
 };
+
+// Waits for a word to change, until something interrupts that.
+[[gnu::noinline]] bool WaitForWord() {
+  static uint32_t word = 0;
+  const int64_t result = ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  return result == -1 && errno == EINTR;
+}
+[[gnu::noinline]] bool WaitOtherwise() { return ::pause() == 0; }
+
+TEST(StoppedThread, EndsAWaitForALock) {
+  constexpr uint64_t kLonger = 200;  // than the function
+  const uint64_t begin = Address(&WaitForWord);
+  Child other([] { return WaitOtherwise(); }), child([] { return WaitForWord(); });
+  while (ParseSystemCall(ReadProcFile(absl::StrCat("/proc/", child.pid(), "/syscall"))) != SYS_futex) {
+  }
+  EXPECT_FALSE(child.EndWait(Address(&Never), Address(&Never) + 1));
+  EXPECT_FALSE(other.EndWait(0, UINT64_MAX));
+  EXPECT_FALSE(child.ended());
+  // Where it has just been let go it runs, for a moment.
+  while (!child.ended() && !child.EndWait(begin, begin + kLonger)) {
+  }
+  EXPECT_EQ(child.status(), 0);
+  EXPECT_FALSE(other.ended());
+}
 
 // With values in as many registers as the compiler finds.
 bool ComputeRight() {

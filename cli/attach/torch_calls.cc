@@ -108,10 +108,10 @@ absl::Status CallByTorchCalls(const Asked& asked, const TorchCalls& calls, const
     constexpr int32_t kYes = 1;
     (void)asked.memory.Write(*memory + offsetof(StubData, taken_back), &kYes, sizeof kYes);
   };
-  absl::Status status =
-      WaitForAnswer(asked, *memory, patience, take_back,
-                    absl::StrCat("none of its threads called libtorch within ", absl::FormatDuration(patience),
-                                 " (they sleep, wait or compute; --wait SECONDS waits longer)"));
+  absl::Status status = WaitForAnswer(
+      asked, *memory, patience, take_back, [] {},
+      absl::StrCat("none of its threads called libtorch within ", absl::FormatDuration(patience),
+                   " (they sleep, wait or compute; --wait SECONDS waits longer)"));
   uint64_t entries = 0;
   if (asked.memory.Read(*memory + offsetof(StubData, entries), &entries, sizeof entries))
     PutBack(asked, calls.slots, entries);

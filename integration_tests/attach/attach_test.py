@@ -157,6 +157,9 @@ class Attach(TestCase):
     def test_threads(self):
         self.check("threads")
 
+    def test_joined(self):
+        self.check("joined")
+
     def test_forking(self):
         self.check("forking")
 

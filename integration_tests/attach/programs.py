@@ -151,6 +151,13 @@ def threads(training):
         one.join()
 
 
+def joined(training):
+    """The main thread waits for the one that trains."""
+    thread = threading.Thread(target=plain, args=(training,))
+    thread.start()
+    thread.join()
+
+
 def forking(training):
     """Each step forks a child that trains a step of its own, and ends by os._exit."""
     while training.step():
@@ -297,8 +304,8 @@ def modes(training):
 
 
 WAYS = {way.__name__: way for way in (
-    plain, autocast, accumulate, checkpoint, closure, adversaries, loader, c_code, threads, forking, signals, waiting, sleeping,
-    notebook, compiled, inductor, ddp, hooks, modes)}
+    plain, autocast, accumulate, checkpoint, closure, adversaries, loader, c_code, threads, joined, forking, signals, waiting,
+    sleeping, notebook, compiled, inductor, ddp, hooks, modes)}
 
 
 def main(way, steps="0"):
