@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import struct
 import subprocess
 import sys
 import time
@@ -100,6 +101,32 @@ class AttachLibtorch(TestCase):
         self.assertEqual(sorted(os.listdir(f"/proc/{process.pid}/task")), threads)
         self.assertIn("is not attached to it", self.cli("detach", process.pid, expect=1).stderr)
         self.end_as_alone(process)
+
+    def calls(self, process):
+        """{address: what it holds}, of the words of the program's own object that lead into libtorch's code."""
+        pieces = []
+        for line in pathlib.Path(f"/proc/{process.pid}/maps").read_text().splitlines():
+            addresses, rights, *_, path = (line + " ").split(maxsplit=5)
+            pieces.append((*(int(end, 16) for end in addresses.split("-")), rights, path.strip()))
+        torch = [(begin, end) for begin, end, rights, path in pieces if "x" in rights and "libtorch" in path]
+        found = {}
+        with open(f"/proc/{process.pid}/mem", "rb") as memory:
+            for begin, end, rights, path in pieces:
+                if path == os.path.realpath(build("resnet")) and "x" not in rights:
+                    memory.seek(begin)
+                    words = struct.unpack(f"{(end - begin) // 8}Q", memory.read(end - begin))
+                    found.update((begin + 8 * i, word) for i, word in enumerate(words) if any(a <= word < b for a, b in torch))
+        return found
+
+    def test_calls_lead_where_they_led(self):
+        process = self.program()
+        before = self.calls(process)
+        self.assertGreater(len(before), 30)
+        for _ in range(CYCLES):
+            self.attach(process)
+            self.detach(process)
+        after = self.calls(process)
+        self.assertEqual({address: after.get(address) for address in before}, before)
 
     def test_inference_for_a_time(self):
         """It is one step, which ends with the time."""
