@@ -30,9 +30,9 @@ void (*g_on_training)() = nullptr;
 std::atomic<bool> g_training{false};
 std::atomic<bool> g_step_open{false};        // something ran since the last step ended
 std::atomic<bool> g_step_is_half{false};     // it ran already when we came
-std::atomic<bool> g_names_are_whole{false};  // of layers: a step was seen from its beginning since they are given
-std::atomic<bool> g_infers{
-    false};  // without an optimizer, as far as is known: the step began with a call of the model
+std::atomic<bool> g_names_are_whole{false};  // layers have been named from the beginning of a step on
+// No optimizer is known that would end the step, which began with a call of the model.
+std::atomic<bool> g_infers{false};
 // Counts the calls of ObserveNativeLayers; what threads have kept from before does not count.
 std::atomic<uint32_t> g_observation{0};
 std::atomic<uint64_t> g_callback{0};  // what torch calls it; 0: none
