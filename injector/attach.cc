@@ -334,6 +334,7 @@ void RequestSlotRepair() noexcept {
 void RequestPoliteExit() noexcept {
   const PythonApi* python = g_python.load();
   if (python == nullptr) {
+    FinishProcess("exit");  // no exit handler runs where a signal ends the program
     kill(getpid(), SIGTERM);
     return;
   }

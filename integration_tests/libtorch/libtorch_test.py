@@ -5,6 +5,7 @@
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ except ImportError:
 STEPS = 5
 
 
-def run(name, *arguments, by="LD_PRELOAD", **environment):
+def run(name, *arguments, by="LD_PRELOAD", ends_with=0, **environment):
     """Runs the program under the library: its one trace and what it wrote to stderr."""
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(ENVIRONMENT, **{by: os.environ["RFINJECT_LIBRARY"]}, RFINJECT_OUTPUT=folder + "/",
@@ -31,7 +32,7 @@ def run(name, *arguments, by="LD_PRELOAD", **environment):
         result = subprocess.run([build(name), *arguments], env=environment, capture_output=True, text=True,
                                 timeout=250)
         traces = rfx_trace.read_traces(folder)
-    if result.returncode != 0 or len(traces) != 1:
+    if result.returncode != ends_with or len(traces) != 1:
         raise AssertionError("%d, %d traces: %s" % (result.returncode, len(traces), result.stderr))
     return traces[0], result.stderr
 
@@ -78,6 +79,10 @@ class LibtorchTest(unittest.TestCase):
     def test_opened_by_the_cuda_driver(self):
         trace, _ = run("resnet", str(STEPS), by="CUDA_INJECTION64_PATH")
         self.check(trace, "ResNet", ["Conv2d", "Linear", "Sequential#3.BasicBlock#2.BatchNorm2d#2"])
+
+    def test_program_that_is_ended_after_the_last_step(self):
+        trace, _ = run("resnet", "100000", ends_with=-signal.SIGTERM, RFINJECT_STEPS=str(STEPS), RFINJECT_KILL="1")
+        self.check(trace, "ResNet", ["Conv2d"])
 
     def test_validation_is_part_of_no_step(self):
         batches = 3
