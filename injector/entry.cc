@@ -25,7 +25,7 @@ using ExitFunction = void (*)(int);
 constinit ExitFunction g_next_exit = nullptr;
 constinit ExitFunction g_next_Exit = nullptr;
 constinit bool g_inert = false;
-constinit bool g_watching = false;        // Python or libtorch was there when this library was loaded
+constinit bool g_watching = false;        // Python or libtorch has been found
 constinit bool g_libtorch_waits = false;  // in a C++ program that ran already
 
 bool Disabled() noexcept {
@@ -85,6 +85,10 @@ bool OpenedLater() noexcept {
   return dl_iterate_phdr(&LookForOwnPlace, &order) == 1 && order.c_library;
 }
 
+bool HasLibtorch() noexcept {
+  return dlsym(RTLD_DEFAULT, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE") != nullptr;
+}
+
 [[gnu::constructor]] void Load() noexcept {
   g_next_exit = reinterpret_cast<ExitFunction>(dlsym(RTLD_NEXT, "_exit"));
   g_next_Exit = reinterpret_cast<ExitFunction>(dlsym(RTLD_NEXT, "_Exit"));
@@ -99,9 +103,9 @@ bool OpenedLater() noexcept {
     return;
   }
   // The program is linked with libtorch. Libtorch's initialisers have run, since those of a preloaded library run
-  // last. Where it was opened later, the CUDA driver calls InitializeInjection next, or `rfinject attach`
+  // last. Where our library was opened later, the CUDA driver calls InitializeInjection next, or `rfinject attach`
   // rfinject_attach.
-  if (dlsym(RTLD_DEFAULT, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE") != nullptr) {
+  if (HasLibtorch()) {
     g_inert = Disabled() || IsSecondCopy();
     g_watching = true;
     g_libtorch_waits = OpenedLater();
@@ -124,12 +128,17 @@ int LookForTorch(dl_phdr_info* info, size_t, void* data) noexcept {
   return 0;
 }
 
+Unseen LoadedLater() noexcept {
+  Unseen unseen;
+  dl_iterate_phdr(&LookForTorch, &unseen);
+  return unseen;
+}
+
 // A program that opens libpython itself (dlopen, plug-ins of other programs) brings it after our constructor has
 // looked, and nothing tells us of it but the CUDA driver. The user who waits for its trace is told why there is none.
 void ExplainUnseenTorch() noexcept {
   if (g_inert || g_watching || !rfinject::DoorIsClosed() || Disabled()) return;
-  Unseen unseen;
-  dl_iterate_phdr(&LookForTorch, &unseen);
+  const Unseen unseen = LoadedLater();
   if (!unseen.python || !unseen.torch || rfinject::GetSettings().verbosity < 0) return;
   rfinject::WriteLogLine(
       "no trace: this program opened libpython itself, after rfinject had looked for it; link the program with "
@@ -154,6 +163,8 @@ void ExplainUnseenTorch() noexcept {
 extern "C" [[gnu::visibility("default")]] int InitializeInjection() noexcept {
   if (g_inert || Disabled() || IsSecondCopy()) return 1;
   // The hardware source subscribes here when it has to be ready before the first context.
+  // A program that opens libtorch itself had none when our constructor looked.
+  if (!g_watching && HasLibtorch() && !LoadedLater().python) g_watching = g_libtorch_waits = true;
   if (std::exchange(g_libtorch_waits, false)) rfinject::AttachLibtorch();
   rfinject::OpenLateDoor();
   return 1;
