@@ -17,6 +17,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "collector/settings.h"
 #include "collector/sync.h"
 
 namespace rfinject {
@@ -144,7 +145,8 @@ std::string JobFromEnvironment(std::string_view host) {
   // Each node of a job has a `rfinject` command of its own, and only torchrun's id is the same on all nodes.
   uint32_t groups = 0;
   if (!torchrun.empty() && NumberFrom("GROUP_WORLD_SIZE", &groups) && groups > 1) return torchrun;
-  if (std::string ours = text("RFINJECT_JOB"); !ours.empty()) return ours;
+  const Settings& settings = GetSettings();
+  if (std::string ours = settings.attached ? settings.job : text("RFINJECT_JOB"); !ours.empty()) return ours;
   if (!torchrun.empty()) return torchrun;
   if (std::string slurm = text("SLURM_JOB_ID"); !slurm.empty()) {
     // An allocation can hold several jobs, one after the other: srun numbers them. What a batch script starts without
