@@ -17,28 +17,12 @@
 #include <string_view>
 #include <system_error>
 
+#include "collector/read_file.h"
 #include "collector/settings.h"
 #include "collector/sync.h"
 
 namespace rfinject {
 namespace {
-
-// At most `limit` bytes of a file; empty if it cannot be read.
-std::string ReadSome(const char* path, size_t limit) {
-  std::string text;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return text;
-  char buffer[4096];
-  while (text.size() < limit) {
-    const ssize_t n = read(fd, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    text.append(buffer, static_cast<size_t>(n));
-  }
-  close(fd);
-  if (text.size() > limit) text.resize(limit);
-  return text;
-}
 
 bool NumberFrom(const char* variable, uint32_t* value) noexcept {
   const char* text = std::getenv(variable);
@@ -176,10 +160,10 @@ RunFacts ReadProcessFacts() {
     facts.host = system.nodename;
     facts.os = std::string(system.sysname) + " " + system.release + " " + system.machine;
   }
-  const std::string distribution = ValueAfter(ReadSome("/etc/os-release", 16 << 10), "PRETTY_NAME");
+  const std::string distribution = ValueAfter(ReadFile("/etc/os-release", 16 << 10), "PRETTY_NAME");
   if (!distribution.empty()) facts.os += ", " + distribution;
   // The first processor's entry stands within the first few kilobytes.
-  facts.cpu = ValueAfter(ReadSome("/proc/cpuinfo", 8 << 10), "model name");
+  facts.cpu = ValueAfter(ReadFile("/proc/cpuinfo", 8 << 10), "model name");
   if (facts.cpu.empty()) facts.cpu = system.machine;
 
   cpu_set_t allowed;
@@ -190,7 +174,7 @@ RunFacts ReadProcessFacts() {
   if (sysinfo(&memory) == 0) facts.memory_bytes = uint64_t{memory.totalram} * memory.mem_unit;
 
   // What is beyond the first 64 KiB of a command line identifies nothing any more.
-  const std::string command = ReadSome("/proc/self/cmdline", 64 << 10);
+  const std::string command = ReadFile("/proc/self/cmdline", 64 << 10);
   for (size_t begin = 0; begin < command.size();) {
     const size_t end = std::min(command.find('\0', begin), command.size());
     facts.argv.push_back(command.substr(begin, end - begin));

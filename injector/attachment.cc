@@ -17,6 +17,7 @@
 #include "collector/sync.h"
 #include "injector/attach.h"
 #include "injector/python/door.h"
+#include "injector/python/loaded_code.h"
 #include "injector/python/python_api.h"
 #include "injector/python/ref.h"
 #include "injector/python/torch_state.h"
@@ -124,6 +125,7 @@ const char* AttachRunningPython(Attachment phase, const char* settings) {
   const QuietTorch quiet;  // no mode of the program's is to hear of the operators that we try
   if (!Finds(python, kTry)) return "busy: it is entering or leaving a mode";
   if (const char* why = Prepare(phase, settings); why != nullptr) return why;
+  WatchLoadedCode(python);
   AttachPython(python);
   return nullptr;
 }

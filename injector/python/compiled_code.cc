@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collector/compiled_code.h"
@@ -32,7 +33,8 @@ constexpr size_t kMostFrames = 32;
 constexpr size_t kMostLayers = 4;
 
 struct Call {
-  uint32_t work = 0;  // Source::DefineCompiledWork; 0: an operator
+  // Source::DefineCompiledWork; 0: an operator. It is another one in another attachment.
+  std::atomic<uint32_t> work{0};
   std::vector<GeneratedLayer> layers;
   // The layer in which the module runs, in the upper half, and that of this call, in the lower one; as many as a
   // network has blocks that share one module. Threads that launch fill the slots from the first on; two that fill one
@@ -42,20 +44,22 @@ struct Call {
 
 struct Module {
   std::string path;
+  uint32_t attachment = 0;      // in which it was read last
   std::vector<uint32_t> lines;  // of calls, ascending
   std::vector<Call> calls;
 };
 
 // Only the thread that holds the GIL adds modules; any thread reads them. They are never freed: threads may be in
 // them until the very end.
-std::array<std::atomic<const Module*>, kMostModules> g_modules{};
+std::array<std::atomic<Module*>, kMostModules> g_modules{};
 constinit std::atomic<size_t> g_count{0};
 
 struct Globals {
   Recorder* recorder = nullptr;
   Source* source = nullptr;
   PyObject* describe = nullptr;  // the function of kDescribe
-  bool busy = false;             // our own code is being compiled
+  uint32_t attachment = 0;
+  bool busy = false;  // our own code is being compiled
 };
 Globals g;
 constinit std::atomic<bool> g_watching{false};
@@ -280,9 +284,9 @@ uint32_t Resolve(const Call& call, uint32_t around) {
 
 // The module that was added last of those for which `is` is true; null: none.
 template <typename Predicate>
-const Module* FindModule(Predicate is) {
+Module* FindModule(Predicate is) {
   for (size_t i = g_count.load(std::memory_order_acquire); i > 0; --i) {
-    const Module* const one = g_modules[i - 1].load(std::memory_order_relaxed);
+    Module* const one = g_modules[i - 1].load(std::memory_order_relaxed);
     if (is(*one)) return one;
   }
   return nullptr;
@@ -301,30 +305,40 @@ CompiledPlace PlaceOfThread(uint32_t layer) noexcept try {
   if (at == found->lines.end() || *at != line) return {.work = 0, .layer = layer};
   const Call& call = found->calls[static_cast<size_t>(at - found->lines.begin())];
   NoteCompiledLayer(layer);
-  return {.work = call.work, .layer = Resolve(call, layer)};
+  return {.work = call.work.load(std::memory_order_relaxed), .layer = Resolve(call, layer)};
 } catch (const std::exception&) {
   g.recorder->CountDrop("layers of compiled code");
   return {.work = 0, .layer = layer};
+}
+
+void DefineWorks(const std::vector<GeneratedCall>& calls, Module* module) {
+  module->attachment = g.attachment;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!calls[i].kernel.empty()) module->calls[i].work.store(DefineWork(calls[i]), std::memory_order_relaxed);
+  }
 }
 
 void Load(const PythonApi& python, std::string_view source, const std::string& path) {
   const size_t index = g_count.load(std::memory_order_relaxed);
   if (index == kMostModules) return g.recorder->CountDrop("modules of compiled code");
   const std::string graph = DescribeGraph(python);
+  Module* const known = FindModule([&](const Module& one) { return one.path == path; });
   // Code that comes out of Inductor's cache again says less than when it was made in this process.
-  if (graph.empty() && FindModule([&](const Module& known) { return known.path == path; }) != nullptr) return;
+  if (graph.empty() && known != nullptr && known->attachment == g.attachment) return;
   const std::vector<GeneratedCall> calls = ReadGeneratedCode(source, graph);
+  std::vector<uint32_t> lines;
+  for (const GeneratedCall& call : calls) lines.push_back(call.line);
+  if (known != nullptr && known->attachment != g.attachment && known->lines == lines) {
+    DefineWorks(calls, known);
+    return;
+  }
   TellParameterLayers();
   auto* module = new Module;
   module->path = path;
+  module->lines = std::move(lines);
   module->calls = std::vector<Call>(calls.size());
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const GeneratedCall& from = calls[i];
-    module->lines.push_back(from.line);
-    Call& call = module->calls[i];
-    call.layers = from.layers;
-    if (!from.kernel.empty()) call.work = DefineWork(from);
-  }
+  for (size_t i = 0; i < calls.size(); ++i) module->calls[i].layers = calls[i].layers;
+  DefineWorks(calls, module);
   g_modules[index].store(module, std::memory_order_relaxed);
   g_count.store(index + 1, std::memory_order_release);
   g_compiled_place.store(&PlaceOfThread, std::memory_order_release);
@@ -335,7 +349,32 @@ void Load(const PythonApi& python, std::string_view source, const std::string& p
 void WatchCompiledCode(Recorder& recorder, Source& source) noexcept {
   g.recorder = &recorder;
   g.source = &source;
+  ++g.attachment;
+  // What is known of modules is of the former trace and its source.
+  for (size_t i = 0; i < g_count.load(std::memory_order_relaxed); ++i) {
+    for (Call& call : g_modules[i].load(std::memory_order_relaxed)->calls) {
+      call.work.store(0, std::memory_order_relaxed);
+      for (auto& slot : call.resolved) slot.store(0, std::memory_order_relaxed);
+    }
+  }
   g_watching.store(source.wants_compiled_code(), std::memory_order_release);
+}
+
+bool ReadCompiledModule(const PythonApi& python, std::string_view source, const std::string& path) {
+  if (!g_watching.load(std::memory_order_acquire) || !IsGeneratedCode(source)) return false;
+  g.busy = true;
+  try {
+    Load(python, source, path);
+  } catch (const std::exception&) {
+    g.recorder->CountDrop("modules of compiled code");
+  }
+  g.busy = false;
+  return true;
+}
+
+void NoteStepCompiles() noexcept {
+  // What is validated is in no step.
+  if (CurrentSite().phase != Phase::kEval) g.recorder->NoteCompilation();
 }
 
 void OnPythonCompiles(const PythonApi& python, PyObject* arguments) try {
@@ -346,18 +385,10 @@ void OnPythonCompiles(const PythonApi& python, PyObject* arguments) try {
   const char* text = python.PyUnicode_AsUTF8(source.get());
   if (text == nullptr) return DropError(python);
   if (!IsGeneratedCode(text)) return;
-  // What is validated is in no step.
-  if (CurrentSite().phase != Phase::kEval) g.recorder->NoteCompilation();
+  NoteStepCompiles();
   OnGraphLoaded(python);
-  Ref path = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 1));
-  if (!path.IsInstance(python.PyUnicode_Type)) return;
-  g.busy = true;
-  try {
-    Load(python, text, path.Text());
-  } catch (const std::exception&) {
-    g.recorder->CountDrop("modules of compiled code");
-  }
-  g.busy = false;
+  const Ref path = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 1));
+  if (path.IsInstance(python.PyUnicode_Type)) ReadCompiledModule(python, text, path.Text());
 } catch (const std::exception&) {
   // There was no memory for a text of the module's.
 }

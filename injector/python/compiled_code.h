@@ -10,6 +10,9 @@
 #ifndef RFINJECT_INJECTOR_PYTHON_COMPILED_CODE_H_
 #define RFINJECT_INJECTOR_PYTHON_COMPILED_CODE_H_
 
+#include <string>
+#include <string_view>
+
 #include "collector/recorder.h"
 #include "collector/source.h"
 #include "injector/python/python_api.h"
@@ -18,6 +21,13 @@ namespace rfinject {
 
 // From now on generated modules are read, for `source`. Called once, with the GIL held.
 void WatchCompiledCode(Recorder& recorder, Source& source) noexcept;
+
+// Reads the module in `path`, whose text is `source`, where Inductor has generated it; returns whether it has. While
+// Inductor itself is at work, its objects are asked as well. The GIL is held. Not noexcept: see OnPythonCompiles.
+bool ReadCompiledModule(const PythonApi& python, std::string_view source, const std::string& path);
+
+// The step that runs compiles.
+void NoteStepCompiles() noexcept;
 
 // Takes the arguments of the audit event "compile". The GIL is held. Leaves no exception behind. Not noexcept: it
 // runs Python code, from which a daemon thread may be ended.

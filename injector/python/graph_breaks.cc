@@ -179,7 +179,10 @@ void Read(const PythonApi& python, bool graph_loaded) try {
 
 }  // namespace
 
-void WatchGraphBreaks(Recorder& recorder) noexcept { g_breaks.recorder.store(&recorder, std::memory_order_release); }
+void WatchGraphBreaks(Recorder& recorder) noexcept {
+  g_breaks.seen = g_breaks.told = 0;  // another trace, where the process is attached to again
+  g_breaks.recorder.store(&recorder, std::memory_order_release);
+}
 
 void OnCodeObject(const PythonApi& python) { Read(python, /*graph_loaded=*/false); }
 void OnGraphLoaded(const PythonApi& python) { Read(python, /*graph_loaded=*/true); }

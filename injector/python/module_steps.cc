@@ -8,6 +8,7 @@
 #include "injector/attach.h"
 #include "injector/layer_stack.h"
 #include "injector/python/batch_size.h"
+#include "injector/python/loaded_code.h"
 #include "injector/python/loaders.h"
 #include "injector/python/torch_state.h"
 #include "injector/python/user_scopes.h"
@@ -153,6 +154,7 @@ uint64_t ModuleSteps::SamplesOf(const RootModule& module, const CallArguments& a
 
 void ModuleSteps::OnRootCall(const RootModule& module, bool trained_in_eval, const CallArguments& arguments) {
   if (!EnsureActive(true) || InBackward()) return;
+  LookForLoadedCode();
   InsistOnPoliteExit();
   RepairUserScopes();
   if (ScalerSkippedStep()) {

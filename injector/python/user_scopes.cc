@@ -1,5 +1,6 @@
 #include "injector/python/user_scopes.h"
 
+#include "injector/python/loaded_code.h"
 #include "injector/python/loaders.h"
 #include "injector/python/optimizers.h"
 #include "injector/python/ref.h"
@@ -70,6 +71,7 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
   Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
   const UserScope scope = ClassifyScope(name);
   if (scope == UserScope::kLoader) NoteLoader(*g_scopes_python);
+  if (scope == UserScope::kOptimizerStep) LookForLoadedCode();
   BeginUserScope(self, name, scope == UserScope::kOptimizerStep ? SteppingOptimizer() : 0);
   return result;
 }
