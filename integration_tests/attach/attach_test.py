@@ -110,6 +110,11 @@ class Attach(TestCase):
                 for row in report["layer_phases"]}
         return rows, report["steps"]
 
+    def wait_for_files(self, folder, count):
+        while len(found := list((self.folder / folder).glob("*.rfx"))) < count:
+            time.sleep(0.05)
+        return found
+
     def wait_for_steps(self, trace, steps):
         path = self.folder / trace
         while not path.exists() or len(rfx_trace.read_trace(path, strict=False).steps) < steps:
@@ -213,13 +218,22 @@ class Attach(TestCase):
             traces = rfx_trace.read_traces(self.folder / str(cycle))
             self.assertEqual(sorted(trace.run["rank"] for trace in traces), [[0], [1]])
         self.cli("attach", "--estimate", GPU, "--steps", 5, "--report", "-o", "one/", launcher.pid)
-        self.assertEqual(self.rows("one/")[1], 2 * 5)  # of both ranks
+        attached = self.rows("one/")
+        self.assertEqual(attached[1], 2 * 5)  # of both ranks
         self.cli("attach", "--estimate", GPU, "--ranks", 1, "--steps", 5, "--report", "-o", "second/", launcher.pid)
         self.assertEqual([trace.run["rank"] for trace in rfx_trace.read_traces(self.folder / "second")], [[1]])
         self.assertIn("no process with PyTorch on this machine is one of job", self.cli("attach", "--job", "other", expect=1).stderr)
         out, errors = launcher.communicate()
         self.assertEqual(launcher.returncode, 0, errors)
         self.check_alone(out.partition(":")[2], "ddp")
+        words = torchrun(2, self.folder / "log", "--rdzv_id", "other-job")
+        started = self.start(os.environ["RFINJECT"], "--estimate", GPU, "--estimate-on", "cpu", "--skip", 3, "--steps", 5, "-q",
+                             "-o", "started/", PYTHON, "-B", *words, PROGRAMS, "ddp")
+        self.assertTrue(started.stdout.readline().endswith("ready\n"))
+        for trace in self.wait_for_files("started", 2):
+            self.wait_for_steps(trace, 5)
+        started.communicate()
+        self.assertEqual(attached, self.rows("started/"))
 
     def test_same_report_as_from_the_start(self):
         """Twice, of twenty steps each, after which it is detached by itself."""

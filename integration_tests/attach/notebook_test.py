@@ -1,14 +1,21 @@
-"""`rfinject attach` on the kernel of a Jupyter notebook, with the ipykernel of scripts/tools/jupyter.txt."""
+"""`rfinject attach` on the kernel of a Jupyter notebook, with the ipykernel of scripts/tools/jupyter.txt.
+
+More, by hand: RFINJECT_ATTACH_CYCLES=50 and RFINJECT_ATTACH_SEED=2.
+"""
 
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
+import time
 import unittest
 
 from processes import GPU, HERE, PYTHON, TIMEOUT_S, TestCase
 
+CYCLES = int(os.environ.get("RFINJECT_ATTACH_CYCLES", 2))
+SEED = int(os.environ.get("RFINJECT_ATTACH_SEED", 1))
 SETUP = """
 import torch
 from torch import nn
@@ -68,11 +75,13 @@ class Kernel(TestCase):
 
     def test_while_a_cell_runs(self):
         alone = self.run_cell("train(2000)")
-        for trace in ("one.rfx", "two.rfx"):
+        chance = random.Random(SEED)
+        for cycle in range(CYCLES):
             request = self.client.execute("train(2000)")
-            self.cli("attach", "--estimate", GPU, "--steps", 20, "--report", "-o", trace, self.pid)
+            time.sleep(chance.random() * 0.1)
+            self.cli("attach", "--estimate", GPU, "--steps", 20, "--report", "-o", f"{cycle}.rfx", self.pid)
             self.assertEqual(self.result(request), alone)
-            self.assertEqual(self.steps(trace), 20)
+            self.assertEqual(self.steps(f"{cycle}.rfx"), 20)
 
     def test_between_cells(self):
         """The kernel waits for a cell, and is attached to when there is one."""

@@ -30,14 +30,15 @@ def flags_of_torch():
     return ["-std=c++20" if version >= (2, 10) else "-std=c++17"] + flags, libraries
 
 
-def build(name):
-    """The program `name`.cc, built if its source is newer."""
+def build(name, shared=False):
+    """The program `name`.cc, built if its source is newer; `shared`: as an object that another program opens."""
     source = os.path.join(HERE, name + ".cc")
     folder = os.path.join(os.environ["LIBTORCH_BUILD"], "torch-" + torch_version)
-    program = os.path.join(folder, name)
+    program = os.path.join(folder, name + (".so" if shared else ""))
     if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
         os.makedirs(folder, exist_ok=True)
         flags, libraries = flags_of_torch()
+        flags = flags + (["-shared", "-fPIC"] if shared else [])
         ccache = ["ccache"] if shutil.which("ccache") else []
         subprocess.run([*ccache, os.environ.get("CXX", "g++"), "-O2", *flags, source, "-o", program + ".new", *libraries],
                        check=True, timeout=600)

@@ -1,7 +1,7 @@
 // A small ResNet in C++ on libtorch, as its users write them: modules registered in constructors, a training loop, no
 // word about profiling.
 //
-//     resnet [STEPS [VALIDATED [THREADS]]]
+//     resnet [STEPS [VALIDATED [THREADS [DEVICE]]]]
 //
 // Trains on random images for STEPS (default 6; 0: until standard input ends; a byte of it lets the program wait for
 // another, and fork where that is an f), with VALIDATED batches of validation after every other one, while THREADS
@@ -129,7 +129,9 @@ int main(int argc, char** argv) {
   const int steps = number(1, 6), validated = number(2, 0);
   LoadInjection();
   torch::manual_seed(1);
+  const torch::Device device(argc > 4 ? argv[4] : "cpu");
   ResNet model(10);
+  model->to(device);
   torch::nn::CrossEntropyLoss criterion;
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9).weight_decay(1e-4));
   model->train();
@@ -145,8 +147,8 @@ int main(int argc, char** argv) {
   float loss_value = 0;
   int step = 0;
   for (; steps > 0 ? step < steps : !InputHasEnded(); ++step) {
-    torch::Tensor images = torch::rand({8, 3, 32, 32});
-    torch::Tensor labels = torch::randint(10, {8}, torch::kLong);
+    torch::Tensor images = torch::rand({8, 3, 32, 32}).to(device);
+    torch::Tensor labels = torch::randint(10, {8}, torch::kLong).to(device);
     if (validated < 0) {
       torch::NoGradGuard no_grad;
       loss_value = model->forward(images).sum().item<float>();
@@ -163,8 +165,9 @@ int main(int argc, char** argv) {
     torch::NoGradGuard no_grad;
     model->eval();
     for (int batch = 0; batch < validated; ++batch) {
-      torch::Tensor more = torch::rand({4, 3, 32, 32});
-      loss_value += criterion->forward(model->forward(more), torch::zeros({4}, torch::kLong)).item<float>();
+      torch::Tensor more = torch::rand({4, 3, 32, 32}).to(device);
+      loss_value +=
+          criterion->forward(model->forward(more), torch::zeros({4}, torch::kLong).to(device)).item<float>();
     }
     model->train();
   }
