@@ -40,7 +40,8 @@ class Kernel(TestCase):
     def setUp(self):
         super().setUp()
         from jupyter_client.manager import KernelManager
-        self.environment.update(PYTHONPATH=os.pathsep.join(sys.path[:1]), HOME=str(self.folder), JUPYTER_PLATFORM_DIRS="1")
+        self.environment.update(PYTHONPATH=os.pathsep.join(sys.path[:1]), HOME=str(self.folder), JUPYTER_PLATFORM_DIRS="1",
+                                OMP_NUM_THREADS="1")  # several wait for each other by spinning
         os.environ.update(HOME=str(self.folder), JUPYTER_PLATFORM_DIRS="1")
         self.kernel = KernelManager(kernel_name="python3")
         self.kernel.start_kernel(env=self.environment, cwd=str(self.folder), stderr=subprocess.DEVNULL)
