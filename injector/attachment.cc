@@ -120,6 +120,7 @@ const char* AttachRunningPython(Attachment phase, const char* settings) {
     g_attachment.store(Attachment::kBefore);
   }
   const PythonApi& python = *GetPython();
+  const DynamoAsleep dynamo(python);
   if (Finds(python, kLook)) return "busy: it is in a backward pass or a trace";
   InitTorchState(python);
   const QuietTorch quiet;  // no mode of the program's is to hear of the operators that we try

@@ -186,4 +186,10 @@ QuietTorch::~QuietTorch() {
   if (tracing_state_) g_functions->set_tracing_state.Call({tracing_state_.get()});
 }
 
+DynamoAsleep::DynamoAsleep(const PythonApi& python)
+    : set_(ImportedModule(python, "torch._dynamo.eval_frame").Dict().Item("set_eval_frame")),
+      before_(set_.Call({static_cast<PyObject*>(python._Py_NoneStruct)})) {}
+
+DynamoAsleep::~DynamoAsleep() { set_.Call({before_.get()}); }
+
 }  // namespace rfinject

@@ -49,6 +49,20 @@ class QuietTorch {
   Ref guard_;
 };
 
+// While it lives, torch.compile does not look at the functions that this thread calls. Elsewhere it compiles those
+// that begin inside of a compiled function, ours among them.
+class DynamoAsleep {
+ public:
+  explicit DynamoAsleep(const PythonApi& python);
+  ~DynamoAsleep();
+  DynamoAsleep(const DynamoAsleep&) = delete;
+  DynamoAsleep& operator=(const DynamoAsleep&) = delete;
+
+ private:
+  Ref set_;     // empty: Dynamo was not imported
+  Ref before_;  // what it would call
+};
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_PYTHON_TORCH_STATE_H_

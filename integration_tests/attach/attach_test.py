@@ -195,6 +195,29 @@ class Attach(TestCase):
         self.needs_compile()
         self.check("compiled", TRACED)
 
+    def test_inside_of_a_compiled_function(self):
+        """Dynamo looks at all frames that begin there; ours are none of the program's."""
+        self.needs_compile()
+        process = self.text("""if True:
+            import select, torch
+            graphs = []
+            def keep(graph, inputs):
+                graphs.append(graph)
+                return graph
+            def wait():
+                print('ready', flush=True)
+                while not select.select([sys.stdin], [], [], 0.01)[0]:
+                    pass
+            @torch.compile(backend=keep)
+            def run(x):
+                y = x + 1
+                wait()
+                return y * 2
+            print(run(torch.ones(2)).tolist(), len(graphs))""", PYTHONWARNINGS="ignore")
+        self.attach(process)
+        self.detach(process)
+        self.assertEqual(self.end(process), "[4.0, 4.0] 2\n")
+
     def test_inductor(self):
         if CYCLES < 10:
             self.skipTest("compiles for long; RFINJECT_ATTACH_CYCLES=10 and more have it")
