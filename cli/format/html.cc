@@ -100,7 +100,7 @@ Markup FigureOf(const Figure& figure, const Drawn& drawn, size_t first_row, Medi
   options.id = figure.id + (narrow ? "-narrow" : "");
   options.most_marks = narrow ? kMarksInDocumentOfPhone : kMarksInDocument;
   return {narrow ? Literal("<div class=narrow>") : Literal("<div class=wide>"),
-          PictureSvg(drawn.picture, *drawn.report, options), "</div>"};
+          PictureSvg(drawn.picture, drawn.report, options), "</div>"};
 }
 
 // The pictures of the runs that the table lists, each with both views. `data` gets the pictures for the script.

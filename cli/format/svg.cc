@@ -22,7 +22,7 @@ absl::Status WriteSvg(const Document& document, const WriteOptions&, std::ostrea
         SvgOptions options;
         options.id = figure.id;
         options.offset = {x, y};
-        pictures.Add({PictureSvg(drawn.picture, *drawn.report, options)});
+        pictures.Add({PictureSvg(drawn.picture, drawn.report, options)});
         x += drawn.picture.size.width + kGap;
         height = std::max(height, drawn.picture.size.height);
       }

@@ -6,7 +6,7 @@
 //
 //   const Frames frames = FramesFor(reports);            // one for all reports: small multiples on identical axes
 //   Picture picture = LayOutRoofline(reports[0], frames, {820, 620});
-//   Markup svg = PictureSvg(picture, reports[0], {});
+//   Markup svg = PictureSvg(picture, &reports[0], {});
 //
 // A picture computes places, and nothing else: each number that it shows is a field of the Report or a function of
 // cli/report.

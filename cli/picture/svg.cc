@@ -108,7 +108,7 @@ std::string MarkCss(const Mark& mark) {
   return css;
 }
 
-Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions& options) {
+Markup PictureSvg(const Picture& picture, const Report* report, const SvgOptions& options) {
   const Digits width = Coordinate(picture.size.width), height = Coordinate(picture.size.height);
   const Markup id = Escaped(options.id);
   Markup out;
@@ -121,10 +121,10 @@ Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions
   for (const Block& block : picture.blocks) AddBlock(block, &out);
   for (const Line& line : picture.lines) AddLine(line, &out);
   out.Add({"<g class=\"marks\">\n"});
-  const std::span<const Row> rows = PictureRows(report);
+  const std::span<const Row> rows = report != nullptr ? PictureRows(*report) : std::span<const Row>();
   for (size_t i = 0; i < std::min(picture.marks.size(), options.most_marks); ++i) {
-    if (picture.marks[i].member) break;
-    AddMark(picture.marks[i], report, rows[picture.marks[i].row], options, &out);
+    if (report == nullptr || picture.marks[i].member) break;
+    AddMark(picture.marks[i], *report, rows[picture.marks[i].row], options, &out);
   }
   out.Add({"</g>\n"});
   for (const Symbol& symbol : picture.symbols) {

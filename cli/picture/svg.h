@@ -24,8 +24,8 @@ struct SvgOptions {
   size_t most_marks = SIZE_MAX;  // the largest; who leaves marks out draws them later (the page's script)
 };
 
-// `picture`, which shows `report`, as an <svg> element.
-Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions& options);
+// `picture`, which shows `report`, as an <svg> element; null: it has no marks.
+Markup PictureSvg(const Picture& picture, const Report* report, const SvgOptions& options);
 
 // The classes of a mark's path: its precision, and what is special about it.
 std::string MarkCss(const Mark& mark);

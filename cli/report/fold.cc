@@ -70,7 +70,7 @@ std::vector<bool> FindLaunchWaits(const Run& run, const KeyQuantitiesOfRun& keys
   report->queue.floor_ns = options.launch_floor_ns;
   if (run.key.source != SourceKind::kEstimated) return std::vector<bool>(run.launches.size());
   report->queue.interval = IntervalOf(options.host_ns_per_launch, options.launch_floor_ns);
-  return AddLaunchWaits(run, times, report);
+  return AddLaunchWaits(run, times, report->steps, report->waits, &report->queue);
 }
 
 // The groupings that the rows of a report are made of.

@@ -64,7 +64,7 @@ enum class Medium : uint8_t { kFile, kPage, kPhone };
 
 struct Drawn {
   Picture picture;
-  const Report* report = nullptr;  // that it shows
+  const Report* report = nullptr;  // that it shows; null: a picture of no rows
 };
 
 inline constexpr Size kPhoneSize = {420, 560};

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/picture/memory.h"
-#include "cli/report/report.h"
 #include "cli/report/rows/row.h"
 #include "cli/text/units.h"
 #include "cli/view/run_views.h"
@@ -135,7 +134,6 @@ Data MemoryData(const MemoryTable& table) {
 }  // namespace
 
 std::vector<Section> MemorySections(const MemoryTable& table) {
-  static const Report kNoRows;
   Section phases{.id = "memory", .heading = table.title + ": memory at the peak, by where it was allocated"};
   if (std::string refused = RefusedText(table); !refused.empty()) phases.lead.push_back({.text = std::move(refused)});
   phases.lead.push_back({.text = PeakText(table)});
@@ -145,7 +143,7 @@ std::vector<Section> MemorySections(const MemoryTable& table) {
                              [&table](size_t row) { return std::string(UsuallyOf(table.phases[row].phase)); });
   if (!table.points.empty()) {
     phases.figures = {{Figure{.id = "memory", .lay_out = [&table](Medium medium) {
-                                return Drawn{LayOutMemory(table, MemorySize(WideFigure(medium))), &kNoRows};
+                                return Drawn{LayOutMemory(table, MemorySize(WideFigure(medium)))};
                               }}}};
   }
   Section layers;

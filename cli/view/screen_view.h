@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/report.h"
 #include "cli/view/document.h"
 
 namespace rfinject::cli {
+
+struct Report;
 
 // Of several reports the first that trains has the screen, and a line says how many more there are.
 Document ScreenDocument(std::vector<Report> reports);

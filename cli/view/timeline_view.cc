@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cli/picture/timeline.h"
-#include "cli/report/report.h"
 #include "cli/view/run_views.h"
 
 namespace rfinject::cli {
@@ -47,14 +46,12 @@ Data TimelineData(const Timeline& timeline) {
 }  // namespace
 
 Section TimelineSection(const Timeline& timeline) {
-  static const Report kNoRows;
   Section section{.id = "timeline"};
   section.lead.push_back({.text = TimelineText(timeline)});
   if (!timeline.known()) return section;
-  section.figures = {
-      {Figure{.id = "timeline", .lay_out = [&timeline](Medium medium) {
-                return Drawn{LayOutTimeline(timeline, TimelineSize(timeline, WideFigure(medium))), &kNoRows};
-              }}}};
+  section.figures = {{Figure{.id = "timeline", .lay_out = [&timeline](Medium medium) {
+                               return Drawn{LayOutTimeline(timeline, TimelineSize(timeline, WideFigure(medium)))};
+                             }}}};
   return section;
 }
 

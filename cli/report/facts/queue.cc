@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cli/model/launch_queue.h"
-#include "cli/report/report.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -132,27 +131,28 @@ LaunchInterval IntervalOf(double given_ns, double floor_ns) {
   return given_ns > 0 ? LaunchInterval{given_ns, HostTime::kGiven} : LaunchInterval{floor_ns, HostTime::kUnknown};
 }
 
-std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, Report* report) {
+std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, const Steps& counted,
+                                 const StepWaits& waits, Queue* found) {
   std::vector<bool> waited_for(run.launches.size());
-  const double steps = report->steps.divisor();
+  const double steps = counted.divisor();
   StepQueue queue = QueueOf(run, times, steps);
   if (queue.step.empty()) return waited_for;
   // Where in a step the host waits is not known. Most programs that wait do it at the end, when they print the loss.
-  queue.step.back().host_waits = Usual(report->waits.gpu_wait).value_or(0) > 0;
-  const QueueTimes of_step = RunQueue(queue.step, {.interval_ns = report->queue.interval.ns});
+  queue.step.back().host_waits = Usual(waits.gpu_wait).value_or(0) > 0;
+  const QueueTimes of_step = RunQueue(queue.step, {.interval_ns = found->interval.ns});
   for (size_t i = 0; i < queue.keys.size(); ++i) waited_for[queue.keys[i]] = of_step.waited_for[i];
-  if (report->steps.count == 0) return waited_for;
+  if (counted.count == 0) return waited_for;
   double launches = 0;
   for (const QueueStretch& stretch : queue.step) {
     for (const QueuedKernels& kernels : stretch.kernels) launches += kernels.launches;
   }
-  report->queue.launches = launches;
-  if (report->queue.interval.of == HostTime::kGiven) {
-    SetStep(of_step, HostTime::kGiven, &report->queue);
-  } else if (const std::optional<double> own = Usual(report->waits.own);
-             own && *own > 0 && report->run.collector == kVirtualGpuCollector) {
-    const double interval_ns = *own * report->steps.optimizer_per_step() / launches;
-    SetStep(RunQueue(queue.step, {.interval_ns = interval_ns}), HostTime::kThisMachine, &report->queue);
+  found->launches = launches;
+  if (found->interval.of == HostTime::kGiven) {
+    SetStep(of_step, HostTime::kGiven, found);
+  } else if (const std::optional<double> own = Usual(waits.own);
+             own && *own > 0 && run.key.collector == kVirtualGpuCollector) {
+    const double interval_ns = *own * counted.optimizer_per_step() / launches;
+    SetStep(RunQueue(queue.step, {.interval_ns = interval_ns}), HostTime::kThisMachine, found);
   }
   return waited_for;
 }

@@ -13,6 +13,8 @@
 #include "cli/model/launch_queue.h"
 #include "cli/profile/profile.h"
 #include "cli/report/facts/fact.h"
+#include "cli/report/facts/steps.h"
+#include "cli/report/facts/waits.h"
 
 namespace rfinject::cli {
 
@@ -56,10 +58,12 @@ inline constexpr double kGapOfStepNs = kKernelGapNs;
 // virtual GPU's host is not the one that the GPU would have, so that its clock does not count here.
 LaunchInterval IntervalOf(double given_ns, double floor_ns);
 
-// Runs the queue over an estimate's launch keys, in the order of run.launches, whose GPU times in ns are `times`.
-// Returns which of them the GPU waits for. Where the host's time is given, or was taken on this machine beside a
-// virtual GPU, it sets what a step takes by the clock (Queue::step_ns).
-std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, Report* report);
+// Runs the queue over an estimate's launch keys, in the order of run.launches, whose GPU times in ns are `times`;
+// `counted` and `waits` are the run's. Returns which of them the GPU waits for. Where the host's time is given, or
+// was taken on this machine beside a virtual GPU, it sets what a step takes by the clock (Queue::step_ns) in
+// `*found`.
+std::vector<bool> AddLaunchWaits(const Run& run, std::span<const double> times, const Steps& counted,
+                                 const StepWaits& waits, Queue* found);
 
 }  // namespace rfinject::cli
 
