@@ -139,7 +139,7 @@ void StopWatchingModuleCalls() {
   if (g_calls_python == nullptr) return;
   if (g_watched_function != nullptr) {
     SetVectorcall(g_watched_function, g_generic_vectorcall);
-    Ref(*g_calls_python, g_watched_function);
+    g_calls_python->Py_DecRef(g_watched_function);
     g_watched_function = nullptr;
   }
   RemoveTypeSlots();

@@ -155,7 +155,7 @@ bool WatchUserScopes(const PythonApi& python, std::string* why) {
 void StopWatchingUserScopes() {
   if (g_class == nullptr) return;
   Unpatch();
-  Ref(*g_scopes_python, reinterpret_cast<PyObject*>(g_class));
+  g_scopes_python->Py_DecRef(reinterpret_cast<PyObject*>(g_class));
   g_class = nullptr;
 }
 
