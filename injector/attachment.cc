@@ -43,7 +43,7 @@ bool Use(const char* settings) noexcept try {
 
 // Whether the main thread is in the middle of something that torch's operators and nodes, which we run to find our
 // way around, would take part in: a backward pass, whose hooks are Python, or a mode that is told of each operator (a
-// trace of torch.compile, fake tensors).
+// trace of torch.compile, fake tensors). Torch 1.13 has no way to keep them from a mode for functions.
 constexpr char kLook[] = R"python(
 import sys
 def busy():
@@ -54,6 +54,8 @@ def busy():
             return True
         frame = frame.f_back
     core = sys.modules['torch._C']
+    if not hasattr(core, 'DisableTorchFunctionSubclass') and getattr(core, '_len_torch_function_stack', int)() != 0:
+        return True
     modes = getattr(core, '_len_torch_dispatch_stack', None)
     if modes is not None:
         return modes() != 0
@@ -123,7 +125,8 @@ const char* AttachRunningPython(Attachment phase, const char* settings) {
   const DynamoAsleep dynamo(python);
   if (Finds(python, kLook)) return "busy: it is in a backward pass or a trace";
   InitTorchState(python);
-  const QuietTorch quiet;  // no mode of the program's is to hear of the operators that we try
+  const QuietTorch quiet;  // no mode and no hook of the program's is to hear of the operators that we try
+  const SavedTensorsUnheard unheard(python);
   if (!Finds(python, kTry)) return "busy: it is entering or leaving a mode";
   if (const char* why = Prepare(phase, settings); why != nullptr) return why;
   WatchLoadedCode(python);

@@ -186,6 +186,18 @@ QuietTorch::~QuietTorch() {
   if (tracing_state_) g_functions->set_tracing_state.Call({tracing_state_.get()});
 }
 
+SavedTensorsUnheard::SavedTensorsUnheard(const PythonApi& python) {
+  const Ref core = ImportedModule(python, "torch._C._autograd");
+  pop_ = core.Attribute("_pop_saved_tensors_default_hooks");
+  std::string error;
+  const Ref same = RunPython(python, "same = lambda tensor: tensor", &error).Item("same");
+  if (same) pushed_ = core.Attribute("_push_saved_tensors_default_hooks").Call({same.get(), same.get()});
+}
+
+SavedTensorsUnheard::~SavedTensorsUnheard() {
+  if (pushed_) pop_.Call();
+}
+
 DynamoAsleep::DynamoAsleep(const PythonApi& python)
     : set_(ImportedModule(python, "torch._dynamo.eval_frame").Dict().Item("set_eval_frame")),
       before_(set_.Call({static_cast<PyObject*>(python._Py_NoneStruct)})) {}

@@ -49,6 +49,21 @@ class QuietTorch {
   Ref guard_;
 };
 
+// While it lives, the tensors that this thread saves for a backward pass go to none of the program's hooks
+// (torch.autograd.graph.saved_tensors_hooks). Where a checkpoint takes its tensors by their order, one more breaks
+// the program's backward pass.
+class SavedTensorsUnheard {
+ public:
+  explicit SavedTensorsUnheard(const PythonApi& python);
+  ~SavedTensorsUnheard();
+  SavedTensorsUnheard(const SavedTensorsUnheard&) = delete;
+  SavedTensorsUnheard& operator=(const SavedTensorsUnheard&) = delete;
+
+ private:
+  Ref pop_;     // empty: torch has no such hooks
+  Ref pushed_;  // empty: the program has forbidden them here, and so has none
+};
+
 // While it lives, torch.compile does not look at the functions that this thread calls. Elsewhere it compiles those
 // that begin inside of a compiled function, ours among them.
 class DynamoAsleep {

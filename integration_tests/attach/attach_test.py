@@ -218,6 +218,78 @@ class Attach(TestCase):
         self.detach(process)
         self.assertEqual(self.end(process), "[4.0, 4.0] 2\n")
 
+    def test_in_the_middle_of_what_hears_of_operators(self):
+        """None of it hears of the operators that are tried while rfinject attaches."""
+        program = """if True:
+            import select, torch, torch.utils.checkpoint, warnings
+            from torch.autograd import forward_ad
+            from torch.overrides import TorchFunctionMode
+            warnings.simplefilter('ignore')  # torch.jit has been deprecated
+            def wait():
+                print('ready', flush=True)
+                while not select.select([sys.stdin], [], [], 0.01)[0]:
+                    pass
+                sys.stdin.readline()
+            class Heard(TorchFunctionMode):
+                def __torch_function__(self, function, types, args=(), kwargs=None):
+                    heard.append(function.__name__)
+                    return function(*args, **(kwargs or {}))
+            def half(x):
+                y = x.sin()
+                wait()
+                return y.exp()
+            def value():
+                return torch.linspace(0, 1, 4, requires_grad=True)
+            def gradient(y, x):
+                y.sum().backward()
+                print(x.grad.tolist())
+            heard = []
+            with Heard():
+                print(half(value()).tolist(), heard)
+            for reentrant in True, False:
+                x = value()
+                gradient(torch.utils.checkpoint.checkpoint(half, x, use_reentrant=reentrant), x)
+            saved = []
+            with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor, lambda tensor: tensor):
+                x = value()
+                y = half(x)
+            gradient(y, x)
+            print(len(saved))
+            with forward_ad.dual_level():
+                print(forward_ad.unpack_dual(half(forward_ad.make_dual(torch.ones(2), torch.ones(2)))).tangent.tolist())
+            torch.manual_seed(1)
+            wait()
+            print(torch.rand(2).tolist())
+            print(torch.jit.trace(half, torch.ones(2), check_trace=False).graph)"""
+
+        def run(attach):
+            process, lines = self.text(program), []
+            while True:
+                attach(process)
+                process.stdin.write("\n")
+                process.stdin.flush()
+                while (line := process.stdout.readline()) not in ("", "ready\n"):
+                    lines.append(line)
+                if line == "":
+                    self.assertEqual(self.end(process), "")
+                    return lines
+
+        refused = []
+
+        def attach(process):
+            try:
+                self.attach(process, "--wait", 1)
+            except AssertionError as error:
+                refused.append(str(error))
+                return
+            self.detach(process)
+
+        self.assertEqual(run(attach), run(lambda process: None))
+        computed_again = 2  # in a backward pass, by the two checkpoints
+        self.assertEqual(len(refused), computed_again + (not IS_TORCH_2), refused)
+        for said in refused:
+            self.assertIn("it is in a backward pass or a trace", said)
+
     def test_inductor(self):
         if CYCLES < 10:
             self.skipTest("compiles for long; RFINJECT_ATTACH_CYCLES=10 and more have it")
