@@ -5,25 +5,11 @@
 #include "cli/model/statistics.h"
 
 namespace rfinject::bench {
-namespace {
-
-// The x at which the regularized incomplete beta function is `probability`.
-double BetaQuantile(double a, double b, double probability) {
-  double low = 0, high = 1;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (cli::IncompleteBeta(a, b, middle) < probability ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
-}  // namespace
-
 Proportion ExactInterval(double share, double n, double level) {
   const double hits = share * n, misses = n - hits;
   Proportion interval;
-  if (hits > 0) interval.low = BetaQuantile(hits, misses + 1, level / 2);
-  if (misses > 0) interval.high = BetaQuantile(hits + 1, misses, 1 - level / 2);
+  if (hits > 0) interval.low = cli::BetaQuantile(hits, misses + 1, level / 2);
+  if (misses > 0) interval.high = cli::BetaQuantile(hits + 1, misses, 1 - level / 2);
   return interval;
 }
 

@@ -62,7 +62,7 @@ install(FILES ${shipped}/share/zsh/site-functions/_rfinject DESTINATION share/zs
 # The licences of everything that is linked in: on Debian these lie beside each package.
 set(copyright ${shipped}/share/doc/rfinject/copyright)
 set(notices ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/third_party_notes/NOTICES.md)
-set(packages libprotobuf-dev libabsl-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libstdc++-12-dev libc6-dev)
+set(packages libprotobuf-dev libabsl-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libboost1.74-dev libstdc++-12-dev libc6-dev)
 foreach(package IN LISTS packages)
   list(APPEND notices /usr/share/doc/${package}/copyright)
 endforeach()

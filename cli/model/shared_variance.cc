@@ -9,20 +9,6 @@
 namespace rfinject::cli {
 namespace {
 
-// Digamma and trigamma of x > 0, by recurrence and expansion (Abramowitz and Stegun 6.3.18, 6.4.12).
-double Digamma(double x) {
-  double shift = 0;
-  for (; x < 8; ++x) shift -= 1 / x;
-  const double square = 1 / (x * x);
-  return shift + std::log(x) - 1 / (2 * x) - square * (1.0 / 12 - square * (1.0 / 120 - square / 252));
-}
-double Trigamma(double x) {
-  double shift = 0;
-  for (; x < 8; ++x) shift += 1 / (x * x);
-  const double square = 1 / (x * x);
-  return shift + 1 / x + square / 2 + square / x * (1.0 / 6 - square * (1.0 / 30 - square / 42));
-}
-
 // The degrees of freedom whose logarithm of a variance scatters as much, at most `most`.
 double DegreesThatScatter(double variance_of_log, double most) {
   if (!(variance_of_log > Trigamma(most / 2))) return most;

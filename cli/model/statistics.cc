@@ -1,7 +1,10 @@
 #include "cli/model/statistics.h"
 
 #include <algorithm>
-#include <array>
+#include <boost/math/distributions/students_t.hpp>
+#include <boost/math/special_functions/beta.hpp>
+#include <boost/math/special_functions/digamma.hpp>
+#include <boost/math/special_functions/trigamma.hpp>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -10,10 +13,14 @@
 namespace rfinject::cli {
 namespace {
 
-// For 1 to 30 degrees of freedom (Abramowitz and Stegun, table 26.10).
-constexpr std::array<double, 30> kStudent95 = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                               2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                                               2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+using boost::math::complement;
+namespace policies = boost::math::policies;
+// What has no value is no exception, but not a number or infinite.
+using Policy =
+    policies::policy<policies::promote_double<false>, policies::domain_error<policies::ignore_error>,
+                     policies::pole_error<policies::ignore_error>, policies::overflow_error<policies::ignore_error>,
+                     policies::evaluation_error<policies::ignore_error>>;
+using Student = boost::math::students_t_distribution<double, Policy>;
 
 }  // namespace
 
@@ -54,69 +61,28 @@ std::optional<double> SpearmanCorrelation(std::span<const double> a, std::span<c
   return std::clamp(xy / std::sqrt(xx * yy), -1.0, 1.0);
 }
 
-double Student95(double degrees) {
-  if (!(degrees >= 1)) return std::numeric_limits<double>::infinity();
-  const auto whole = static_cast<size_t>(std::min(degrees, 31.0));
-  if (whole < kStudent95.size()) {
-    // Between two whole numbers the quantile is close to linear in 1 / degrees.
-    const double low = kStudent95[whole - 1], high = kStudent95[whole];
-    const double n = static_cast<double>(whole);
-    const double share = (1 / n - 1 / degrees) / (1 / n - 1 / (n + 1));
-    return low + (high - low) * share;
-  }
-  constexpr double kZ = 1.959963984540054, kZ3 = kZ * kZ * kZ, kZ5 = kZ3 * kZ * kZ;
-  return kZ + (kZ3 + kZ) / (4 * degrees) + (5 * kZ5 + 16 * kZ3 + 3 * kZ) / (96 * degrees * degrees);
-}
-
-namespace {
-
-// The continued fraction of the regularized incomplete beta function, by Lentz's evaluation.
-double BetaFraction(double a, double b, double x) {
-  constexpr double kTiny = 1e-300;
-  const auto away = [](double value) { return std::fabs(value) < kTiny ? kTiny : value; };
-  double c = 1, d = 1 / away(1 - (a + b) * x / (a + 1)), result = d;
-  for (int i = 1; i <= 500; ++i) {
-    const double m = i;
-    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-    d = 1 / away(1 + even * d);
-    c = away(1 + even / c);
-    result *= d * c;
-    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-    d = 1 / away(1 + odd * d);
-    c = away(1 + odd / c);
-    result *= d * c;
-    if (std::fabs(d * c - 1) < 1e-14) break;
-  }
-  return result;
-}
-
-}  // namespace
-
-double IncompleteBeta(double a, double b, double x) {
-  if (!(x > 0)) return 0;
-  if (x >= 1) return 1;
-  const double front =
-      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
-  // The fraction converges fast on this side of the mean only.
-  if (x < (a + 1) / (a + b + 2)) return front * BetaFraction(a, b, x) / a;
-  return 1 - front * BetaFraction(b, a, 1 - x) / b;
-}
-
 double StudentTail(double t, double degrees) {
   if (!(degrees >= 1) || !(t > 0)) return 1;
-  if (degrees > 1e6) return std::erfc(t / std::sqrt(2.0));
-  return IncompleteBeta(degrees / 2, 0.5, degrees / (degrees + t * t));
+  return 2 * cdf(complement(Student(degrees), t));
 }
 
 double StudentQuantile(double tail, double degrees) {
-  double low = 0, high = 1;
-  while (StudentTail(high, degrees) > tail && high < 1e12) high *= 2;
-  for (int i = 0; i < 100; ++i) {
-    const double middle = (low + high) / 2;
-    (StudentTail(middle, degrees) > tail ? low : high) = middle;
-  }
-  return high;
+  if (!(degrees >= 1)) return std::numeric_limits<double>::infinity();
+  return quantile(complement(Student(degrees), std::max(tail, std::numeric_limits<double>::min()) / 2));
 }
+
+double Student95(double degrees) { return StudentQuantile(0.05, degrees); }
+
+double IncompleteBeta(double a, double b, double x) {
+  return x > 0 ? boost::math::ibeta(a, b, std::min(x, 1.0), Policy()) : 0;
+}
+
+double BetaQuantile(double a, double b, double probability) {
+  return boost::math::ibeta_inv(a, b, probability, Policy());
+}
+
+double Digamma(double x) { return boost::math::digamma(x, Policy()); }
+double Trigamma(double x) { return boost::math::trigamma(x, Policy()); }
 
 void Uncertainty::Add(const Uncertainty& other) {
   variance += other.variance;

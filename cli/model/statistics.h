@@ -1,6 +1,7 @@
 // File: statistics.h
 //
-// The statistics that comparisons need: rank correlation, and the difference of two estimates. Pure functions.
+// The statistics that comparisons need: rank correlation, and the difference of two estimates. Pure functions; the
+// distributions are Boost.Math's.
 //
 // Sources: Spearman, "The proof and measurement of association between two things", 1904 (ties by mean ranks, as in
 // Kendall, "Rank Correlation Methods"); Welch, "The generalization of 'Student's' problem when several different
@@ -24,19 +25,25 @@ std::vector<double> Ranks(std::span<const double> values);
 // compare.
 std::optional<double> SpearmanCorrelation(std::span<const double> a, std::span<const double> b);
 
-// Two-sided 95 % quantile of Student's t distribution; `degrees` need not be whole. Infinite below 1: two samples are
-// the least that say anything. Beyond 30 an expansion around the normal quantile (Abramowitz and Stegun 26.7.5).
+// Student's t distribution; `degrees` need not be whole. Two samples are the least that say anything, so below one
+// degree the tail is 1 and the quantiles are infinite.
+//
+// The probability that |t| is at least `t` (0 or more).
+double StudentTail(double t, double degrees);
+// The t that StudentTail() has the probability `tail` for, between 0 and 1; 0 is taken to be the least double above
+// it.
+double StudentQuantile(double tail, double degrees);
+// The same for 5 %: half the width of a 95 % interval in standard errors.
 double Student95(double degrees);
 
 // The regularized incomplete beta function I_x(a, b) of a, b > 0 and x from 0 to 1: the probability that a beta
-// variable is at most x (Abramowitz and Stegun 26.5.8).
+// variable is at most x; 0 where x is no number. And the x that has such a probability.
 double IncompleteBeta(double a, double b, double x);
+double BetaQuantile(double a, double b, double probability);
 
-// The probability that |t| is at least `t` (0 or more) where Student's t has `degrees` of freedom, which need not be
-// whole; 1 below one degree. By the incomplete beta function (Abramowitz and Stegun 26.7.1).
-double StudentTail(double t, double degrees);
-// The t that StudentTail() has the probability `tail` for, between 0 and 1.
-double StudentQuantile(double tail, double degrees);
+// The first two derivatives of the logarithm of the gamma function, of x > 0.
+double Digamma(double x);
+double Trigamma(double x);
 
 // How uncertain a sum of means is. Add() adds an independent part.
 struct Uncertainty {

@@ -110,6 +110,18 @@ TEST(StudentTail, AgreesWithTheTables) {
   }
 }
 
+TEST(Statistics, WhatHasNoValueIsNoException) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(StudentTail(kNan, 5), 1);
+  EXPECT_EQ(StudentTail(3, 0), 1);
+  EXPECT_TRUE(std::isinf(StudentQuantile(0.05, kNan)));
+  EXPECT_TRUE(std::isfinite(StudentQuantile(0, std::numeric_limits<double>::infinity())));
+  EXPECT_EQ(IncompleteBeta(1, 1, kNan), 0);
+  EXPECT_EQ(IncompleteBeta(1, 1, 2), 1);
+  EXPECT_FALSE(std::isfinite(Digamma(0)));
+  EXPECT_FALSE(std::isfinite(Trigamma(0)));
+}
+
 TEST(Threshold, IsThatOfTheTextbooks) {
   // Benjamini and Hochberg's own example: four are real, where Holm has three.
   const std::vector<double> p = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,

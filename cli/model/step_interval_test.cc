@@ -25,7 +25,7 @@ TEST(StepInterval, IsStudentsForStepsThatAreFarApart) {
   const StepInterval interval = IntervalOf(Every(100, 8), values, 1e9);
   EXPECT_EQ(interval.trust, Trust::kByStep);
   EXPECT_DOUBLE_EQ(interval.mean, 5);
-  EXPECT_NEAR(interval.half_width, 2.365 * std::sqrt(42.0 / 7 / 8), 1e-6);
+  EXPECT_NEAR(interval.half_width, 2.364624 * std::sqrt(42.0 / 7 / 8), 1e-6);
   EXPECT_EQ(interval.batches, 8u);
   EXPECT_NEAR(interval.spread, 1.4826 * 1.5, 1e-12);
   EXPECT_EQ(interval.p95, 0);

@@ -27,12 +27,6 @@ bool WasSampled(const LaunchStats& stats, const std::string& metric) {
   return found != stats.metrics.end() && found->second.n > 0;
 }
 
-// Two-sided 95 % quantiles of Student's t distribution for 1 to 30 degrees of freedom (Abramowitz and Stegun, table
-// 26.10); beyond, the normal distribution's is at most 4 % too small.
-constexpr std::array<double, 30> kStudent95 = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                               2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                                               2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-
 // mean * launches. Where every launch was sampled this is the sum itself, to the last bit: a count of FLOP must not
 // pass through a division.
 double Scaled(const Stat& stat, uint64_t launches) {
@@ -54,8 +48,7 @@ double ErrorSquared(const Stat& stat, uint64_t launches) {
   const double mean = stat.mean();
   const double spread = static_cast<double>(stat.sum_squares) / static_cast<double>(stat.n) - mean * mean;
   const double variance = std::max(0.0, spread) * n / (n - 1);  // of one sample
-  const double t = independent - 1 <= kStudent95.size() ? kStudent95[independent - 2] : 1.96;
-  const double half_width = static_cast<double>(launches) * t;
+  const double half_width = static_cast<double>(launches) * Student95(n - 1);
   return half_width * half_width * variance / n;
 }
 
