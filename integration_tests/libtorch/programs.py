@@ -8,6 +8,7 @@ import subprocess
 from torch import _C, __file__ as torch_file, __version__ as torch_version
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+COMPILER = os.environ.get("CXX", "g++")
 # Threads that wait for each other by spinning take a hundred times as long where other tests have the cores.
 ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1")
 
@@ -30,17 +31,26 @@ def flags_of_torch():
     return ["-std=c++20" if version >= (2, 10) else "-std=c++17"] + flags, libraries
 
 
-def build(name, shared=False):
-    """The program `name`.cc, built if its source is newer; `shared`: as an object that another program opens."""
+def compiled(name):
+    """The object file of `name`.cc, compiled if its source is newer."""
     source = os.path.join(HERE, name + ".cc")
     folder = os.path.join(os.environ["LIBTORCH_BUILD"], "torch-" + torch_version)
-    program = os.path.join(folder, name + (".so" if shared else ""))
-    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
+    made = os.path.join(folder, name + ".o")
+    if not os.path.exists(made) or os.path.getmtime(made) < os.path.getmtime(source):
         os.makedirs(folder, exist_ok=True)
-        flags, libraries = flags_of_torch()
-        flags = flags + (["-shared", "-fPIC"] if shared else [])
         ccache = ["ccache"] if shutil.which("ccache") else []
-        subprocess.run([*ccache, os.environ.get("CXX", "g++"), "-O2", *flags, source, "-o", program + ".new", *libraries],
+        subprocess.run([*ccache, COMPILER, "-O2", "-fPIC", *flags_of_torch()[0], "-c", source, "-o", made + ".new"], check=True,
+                       timeout=600)
+        os.rename(made + ".new", made)
+    return made
+
+
+def build(name, shared=False):
+    """The program `name`.cc; `shared`: as an object that another program opens."""
+    made = compiled(name)
+    program = made.removesuffix(".o") + (".so" if shared else "")
+    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(made):
+        subprocess.run([COMPILER, *(["-shared"] if shared else []), made, "-o", program + ".new", *flags_of_torch()[1]],
                        check=True, timeout=600)
         os.rename(program + ".new", program)
     return program
