@@ -11,7 +11,7 @@ namespace rfinject {
 namespace {
 
 // Tables are never destroyed; kept, so that the leak checker sees that it is meant.
-LaunchTable& NewTable() {
+LaunchTable& NewLaunchTable() {
   static auto* tables = new std::vector<LaunchTable*>;
   return *tables->emplace_back(new LaunchTable);
 }
@@ -43,7 +43,7 @@ std::map<uint32_t, Total> TakeAll(LaunchTable* table) {
 }
 
 TEST(LaunchTable, TakesIncrementsOnce) {
-  LaunchTable& table = NewTable();
+  LaunchTable& table = NewLaunchTable();
   EXPECT_FALSE(table.HasChanges());
   table.Add(Record(1, {{kTime, 10}}));
   table.Add(Record(1, {{kTime, 20}, {kModelFlop, 5}}));
@@ -70,7 +70,7 @@ TEST(LaunchTable, TakesIncrementsOnce) {
 }
 
 TEST(LaunchTable, EveryPartOfTheIdentityCounts) {
-  LaunchTable& table = NewTable();
+  LaunchTable& table = NewLaunchTable();
   std::vector<LaunchIdentity> identities(14);
   for (LaunchIdentity& identity : identities) identity.kernel = 1;
   identities[0].kernel = 2;
@@ -98,7 +98,7 @@ TEST(LaunchTable, EveryPartOfTheIdentityCounts) {
 }
 
 TEST(LaunchTable, AgreesWithAMapOnRandomRecords) {
-  LaunchTable& table = NewTable();
+  LaunchTable& table = NewLaunchTable();
   std::mt19937_64 random(7);
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::map<uint32_t, MetricSum>> expected;
   for (int i = 0; i < 100'000; ++i) {
@@ -136,7 +136,7 @@ TEST(LaunchTable, AgreesWithAMapOnRandomRecords) {
 }
 
 TEST(LaunchTable, WhatRepeatsWhatWasTakenBefore) {
-  LaunchTable& table = NewTable();
+  LaunchTable& table = NewLaunchTable();
   const auto repeats = [&](std::initializer_list<LaunchRecord> records) {
     for (const LaunchRecord& record : records) table.Add(record);
     bool all = true;
@@ -192,7 +192,7 @@ TEST(MetricSum, ManyAreAsManyTimesOne) {
 
 // Beyond the limits, layer, phase and operator are kept as long as there is room at all.
 TEST(LaunchTable, IsBounded) {
-  LaunchTable& table = NewTable();
+  LaunchTable& table = NewLaunchTable();
   LaunchRecord record;
   for (uint32_t i = 0; i < LaunchTable::kMaxKeys; ++i) {
     record.identity.signature = i + 1;

@@ -16,7 +16,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr uint64_t kSteps = 1000, kEvery = 50;
+constexpr uint64_t kStepsOfRun = 1000, kEvery = 50;
 
 // A measured run of 1000 steps, of which every fiftieth, and so many later, is sampled.
 Profile Empty(uint64_t shift_odd) {
@@ -25,8 +25,8 @@ Profile Empty(uint64_t shift_odd) {
   Run run;
   run.key.source = SourceKind::kMeasured;
   run.processes = 1;
-  run.steps.steps = kSteps;
-  for (uint64_t i = 0; i < kSteps / kEvery; ++i) {
+  run.steps.steps = kStepsOfRun;
+  for (uint64_t i = 0; i < kStepsOfRun / kEvery; ++i) {
     run.sampled_steps["rf.time"][i * kEvery + (i % 2) * shift_odd] = 1;
   }
   profile.runs.emplace(run.key, run);
@@ -38,7 +38,7 @@ Profile Empty(uint64_t shift_odd) {
 void AddKernel(Profile* profile, const std::string& name, uint64_t rest, double ns) {
   Run& run = profile->runs.begin()->second;
   LaunchStats& stats = run.launches[{.phase = Phase::kForward, .op = name}];
-  stats.launches = rest == 2 ? kSteps : kSteps / 2;
+  stats.launches = rest == 2 ? kStepsOfRun : kStepsOfRun / 2;
   int sign = 1;
   for (const auto& [step, processes] : run.sampled_steps["rf.time"]) {
     if (rest != 2 && step % 2 != rest) continue;
@@ -79,7 +79,7 @@ TEST(SampledRunTest, AReportSaysThatItIsOfOrdinarySteps) {
   cli::Run& run = profile.runs.begin()->second;
   profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "B"};
   LaunchStats& stats = run.launches.begin()->second;
-  for (uint64_t step = 10; step < kSteps; step += kEvery) {
+  for (uint64_t step = 10; step < kStepsOfRun; step += kEvery) {
     const uint64_t bytes = (step == 210 ? 15'000 : 10'000) + step % 7;
     run.sampled_steps["rf.dram_bytes"][step] = 1;
     stats.metrics["rf.dram_bytes"].Add(bytes);
@@ -103,7 +103,7 @@ TEST(SampledRunTest, AStepThatIsSlowByItsTimeIsInNoBytesEither) {
   profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "B"};
   LaunchStats& stats = run.launches.begin()->second;
   stats.step_sums["rf.time"][7].sum = 15'000;
-  for (size_t i = 0; i < kSteps / kEvery; ++i) {
+  for (size_t i = 0; i < kStepsOfRun / kEvery; ++i) {
     const uint64_t step = stats.step_sums["rf.time"][i].step, bytes = i == 7 ? 1300 : 800 + 400 * (i % 2);
     run.sampled_steps["rf.dram_bytes"][step] = 1;
     stats.metrics["rf.dram_bytes"].Add(bytes);
@@ -111,7 +111,7 @@ TEST(SampledRunTest, AStepThatIsSlowByItsTimeIsInNoBytesEither) {
   }
   const Report report = Fold(profile);
   EXPECT_EQ(report.slow.set_aside, 1u);
-  EXPECT_NEAR(report.total.sums.dram_bytes() / kSteps, (10 * 800 + 9 * 1200) / 19.0, 0.1);
+  EXPECT_NEAR(report.total.sums.dram_bytes() / kStepsOfRun, (10 * 800 + 9 * 1200) / 19.0, 0.1);
 }
 
 // A window of 50 steps: times in every fifth, bytes in the steps behind. The steps in which nothing was sampled all
@@ -318,7 +318,7 @@ TEST(SampledRunTest, KindsOfStepsThatRunTheSameLaunchesWeighWhatTheirDurationsSa
   const Report report = Fold(profile);
   ASSERT_EQ(report.total.time.trust, Trust::kByStep);
   const double right = 0.75 * 10'000 + 0.25 * 15'000;
-  EXPECT_NEAR(report.total.sums.time_ns() / kSteps / right, 1, report.total.time.relative);
+  EXPECT_NEAR(report.total.sums.time_ns() / kStepsOfRun / right, 1, report.total.time.relative);
   // A percent over the root of twenty; the difference of the kinds is no part of it.
   EXPECT_GT(report.total.time.relative, 0.003);
   EXPECT_LT(report.total.time.relative, 0.01);
@@ -342,7 +342,7 @@ TEST(SampledRunTest, KindsWeighAlsoInKeysThatWereSampledInSomeSteps) {
   run.sampled_steps.clear();
   for (const std::string name : {"always", "in parts"}) {
     LaunchStats& stats = run.launches[{.phase = Phase::kForward, .op = name}];
-    stats.launches = kSteps;
+    stats.launches = kStepsOfRun;
     for (uint64_t i = 0; i < 50; ++i) {
       const bool longer = i % 4 == 1;  // of the others only every second is looked at in parts
       if (name == "in parts" && !longer && i % 2 == 0) continue;
@@ -358,7 +358,7 @@ TEST(SampledRunTest, KindsWeighAlsoInKeysThatWereSampledInSomeSteps) {
   ASSERT_EQ(report.total.time.trust, Trust::kByStep);
   for (const Row& row : report.rows) {
     const double right = (713 * 10'020 + 237 * 15'020) / 950.0;
-    EXPECT_NEAR(row.sums.time_ns() / kSteps / right, 1, 0.001) << row.op;
+    EXPECT_NEAR(row.sums.time_ns() / kStepsOfRun / right, 1, 0.001) << row.op;
     EXPECT_LT(row.time.relative, 0.002) << row.op;
   }
 }

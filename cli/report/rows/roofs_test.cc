@@ -23,13 +23,13 @@ constexpr char kHmma[] = "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity
 constexpr char kHgmma[] = "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum";
 constexpr double kH100Bf16 = 989.4e12;
 
-struct Counter {
+struct Counted {
   const char* metric;
   uint64_t value;
 };
 
 // One launch of one kernel with these counters.
-Report Measured(const char* gpu, std::initializer_list<Counter> counters, const RoofOptions& roofs = {}) {
+Report Measured(const char* gpu, std::initializer_list<Counted> counters, const RoofOptions& roofs = {}) {
   Profile profile;
   cli::Run run;
   run.key.source = SourceKind::kImported;
@@ -41,7 +41,7 @@ Report Measured(const char* gpu, std::initializer_list<Counter> counters, const 
   key.layer = LayerKey{"Net", "conv"};
   LaunchStats& stats = run.launches[key];
   stats.launches = 1;
-  for (const Counter& counter : counters) {
+  for (const Counted& counter : counters) {
     stats.metrics[counter.metric].Add(counter.value);
     profile.metrics[counter.metric] = MetricInfo{.name = counter.metric, .unit = "", .scale = 1};
   }
