@@ -145,7 +145,7 @@ Attachable::Attachable(Attachable&& other) noexcept
       mappings_(std::move(other.mappings_)),
       map_memory_(other.map_memory_),
       trap_(other.trap_),
-      python_(other.python_),
+      python_(std::move(other.python_)),
       torch_calls_(std::move(other.torch_calls_)) {}
 
 Attachable::~Attachable() {
@@ -195,9 +195,12 @@ absl::Status Attachable::FindFunctions() {
   if (map_memory_ == 0 || trap_ == 0) return Refuse(pid_, "has a C library that is not understood");
   python_ = {.add_pending_call = FindInPython(read, mappings_, "Py_AddPendingCall"),
              .run_string = FindInPython(read, mappings_, "PyRun_SimpleString")};
-  uint64_t size = 0;
-  python_.wait = FindInPython(read, mappings_, "PyThread_acquire_lock_timed", &size);
-  python_.wait_end = python_.wait + size;
+  // The second since Python 3.13.
+  for (const char* const wait : {"PyThread_acquire_lock_timed", "_PySemaphore_Wait"}) {
+    uint64_t size = 0;
+    const uint64_t begin = FindInPython(read, mappings_, wait, &size);
+    if (begin != 0) python_.waits.push_back({begin, begin + size});
+  }
   if (python_.add_pending_call != 0 && python_.run_string != 0) return absl::OkStatus();
   python_ = {};
   torch_calls_ = FindTorchCalls(read, mappings_);

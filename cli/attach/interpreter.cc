@@ -59,9 +59,9 @@ std::string TextOfCall(const LibraryCall& call, pid_t process, uint64_t status) 
 // Has a main thread look for calls that waits for a lock of Python's.
 void WakeMainThread(const Asked& asked, const PythonFunctions& python) {
   const std::string folder = absl::StrCat("/proc/", asked.pid, "/task/", asked.pid);
-  if (python.wait == 0 || ParseSystemCall(ReadProcFile(folder + "/syscall")) != SYS_futex) return;
+  if (python.waits.empty() || ParseSystemCall(ReadProcFile(folder + "/syscall")) != SYS_futex) return;
   const auto wake = [&](StoppedThread& thread, absl::Time) -> absl::StatusOr<uint64_t> {
-    (void)thread.EndWait(python.wait, python.wait_end);
+    (void)thread.EndWait(python.waits);
     return 1;
   };
   OnStoppedThread(asked, asked.pid, wake).IgnoreError();  // another command may stop it; it is not woken then

@@ -12,10 +12,12 @@
 #define RFINJECT_CLI_ATTACH_INTERPRETER_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cli/attach/asked.h"
+#include "cli/attach/stopped_thread.h"
 
 namespace rfinject::cli {
 
@@ -23,8 +25,8 @@ namespace rfinject::cli {
 struct PythonFunctions {
   uint64_t add_pending_call = 0;  // Py_AddPendingCall
   uint64_t run_string = 0;        // PyRun_SimpleString
-  // PyThread_acquire_lock_timed, in which a thread waits for another (thread.join()), and its end; 0: not known.
-  uint64_t wait = 0, wait_end = 0;
+  // In which a thread waits for another (thread.join()), those that there are.
+  std::vector<CodeRange> waits;
 };
 
 // Has the main thread call the library. Where it does not come to that within `patience`, nothing happens at all, and

@@ -243,7 +243,7 @@ absl::StatusOr<uint64_t> StoppedThread::Call(uint64_t function, std::initializer
   }
 }
 
-bool StoppedThread::EndWait(uint64_t begin, uint64_t end) {
+bool StoppedThread::EndWait(std::span<const CodeRange> functions) {
   // What a system call that the kernel would begin again has as its result (linux/errno.h, which is not for
   // programs).
   constexpr int64_t kRestart = -512, kRestartWithTheTimeLeft = -516;
@@ -253,7 +253,9 @@ bool StoppedThread::EndWait(uint64_t begin, uint64_t end) {
   // Two or three functions of the C library stand between, which need some hundred bytes.
   std::array<uint64_t, 96> stack;
   if (!memory_.Read(saved_->general.rsp, stack.data(), sizeof stack)) return false;
-  const auto is_return = [=](uint64_t word) { return word > begin && word <= end; };
+  const auto is_return = [=](uint64_t word) {
+    return std::ranges::any_of(functions, [=](const CodeRange& one) { return word > one.begin && word <= one.end; });
+  };
   if (std::none_of(stack.begin(), stack.end(), is_return)) return false;
   user_regs_struct registers = saved_->general;
   registers.rax = static_cast<uint64_t>(-EINTR);
@@ -274,7 +276,7 @@ absl::Status StoppedThread::Stop(pid_t, absl::Time) {
 absl::StatusOr<uint64_t> StoppedThread::Call(uint64_t, std::initializer_list<uint64_t>, uint64_t, absl::Time) {
   return absl::UnimplementedError("attaching works on x86-64 only");
 }
-bool StoppedThread::EndWait(uint64_t, uint64_t) { return false; }
+bool StoppedThread::EndWait(std::span<const CodeRange>) { return false; }
 
 #endif
 

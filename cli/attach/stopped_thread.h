@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +38,11 @@ class ProcessMemory {
 
  private:
   int fd_;
+};
+
+// A function's instructions: the addresses from `begin` up to `end`.
+struct CodeRange {
+  uint64_t begin = 0, end = 0;
 };
 
 class StoppedThread {
@@ -59,9 +65,9 @@ class StoppedThread {
                                 absl::Time deadline);
 
   // Ends the system call in which a stopped thread waits for a lock (futex), as a signal would, where it was made by
-  // code in [begin, end): by a function that knows of signals and waits again. Returns false, and does nothing, where
-  // the thread does something else.
-  bool EndWait(uint64_t begin, uint64_t end);
+  // one of these functions, which know of signals and wait again. Returns false, and does nothing, where the thread
+  // does something else.
+  bool EndWait(std::span<const CodeRange> functions);
 
  private:
   struct Registers;

@@ -84,11 +84,11 @@ class Child {
     if (absl::Status stopped = thread.Stop(pid_, absl::Now() + absl::Seconds(20)); !stopped.ok()) return stopped;
     return thread.Call(Address(function), {1, 2, 3}, Address(&rfinject_test_trap), absl::Now() + patience);
   }
-  // Whether it waited in a function between the two addresses, and does no more.
-  bool EndWait(uint64_t begin, uint64_t end) {
+  // Whether it waited in one of the functions, and does no more.
+  bool EndWait(std::initializer_list<CodeRange> functions) {
     const ProcessMemory memory(fd_);
     StoppedThread thread(memory, mappings_);
-    return thread.Stop(pid_, absl::Now() + absl::Seconds(20)).ok() && thread.EndWait(begin, end);
+    return thread.Stop(pid_, absl::Now() + absl::Seconds(20)).ok() && thread.EndWait(functions);
   }
   // Calls until the child has ended; how often.
   int CallAllTheTime() {
@@ -121,11 +121,11 @@ TEST(StoppedThread, EndsAWaitForALock) {
   Child other([] { return WaitOtherwise(); }), child([] { return WaitForWord(); });
   while (ParseSystemCall(ReadProcFile(absl::StrCat("/proc/", child.pid(), "/syscall"))) != SYS_futex) {
   }
-  EXPECT_FALSE(child.EndWait(Address(&Never), Address(&Never) + 1));
-  EXPECT_FALSE(other.EndWait(0, UINT64_MAX));
+  EXPECT_FALSE(child.EndWait({{Address(&Never), Address(&Never) + 1}}));
+  EXPECT_FALSE(other.EndWait({{0, UINT64_MAX}}));
   EXPECT_FALSE(child.ended());
   // Where it has just been let go it runs, for a moment.
-  while (!child.ended() && !child.EndWait(begin, begin + kLonger)) {
+  while (!child.ended() && !child.EndWait({{}, {begin, begin + kLonger}})) {
   }
   EXPECT_EQ(child.status(), 0);
   EXPECT_FALSE(other.ended());

@@ -504,7 +504,8 @@ class Attach(TestCase):
     def test_child_that_is_forked_before_the_answer(self):
         """It has the request in its memory, too. Here another thread forks it, while the main thread waits."""
         process = self.text("""if True:
-            import os, sys, threading, torch
+            import os, sys, threading, torch, warnings
+            warnings.simplefilter('ignore')  # since Python 3.12: of forks where there are threads
             ends = os.pipe()
             def fork():
                 sys.stdin.readline()
