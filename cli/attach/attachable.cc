@@ -201,7 +201,11 @@ absl::Status Attachable::FindFunctions() {
     const uint64_t begin = FindInPython(read, mappings_, wait, &size);
     if (begin != 0) python_.waits.push_back({begin, begin + size});
   }
-  if (python_.add_pending_call != 0 && python_.run_string != 0) return absl::OkStatus();
+  if (python_.add_pending_call != 0 && python_.run_string != 0) {
+    // Python 3.8's Py_AddPendingCall prints an error where the interpreter is ending, with whatever that takes.
+    const bool is_new_enough = FindInPython(read, mappings_, "PyFrame_GetCode") != 0;
+    return is_new_enough ? absl::OkStatus() : Refuse(pid_, "runs a Python before 3.9: ", kOtherWay);
+  }
   python_ = {};
   torch_calls_ = FindTorchCalls(read, mappings_);
   if (!torch_calls_.slots.empty()) return absl::OkStatus();

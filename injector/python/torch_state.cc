@@ -198,9 +198,12 @@ SavedTensorsUnheard::~SavedTensorsUnheard() {
   if (pushed_) pop_.Call();
 }
 
-DynamoAsleep::DynamoAsleep(const PythonApi& python)
-    : set_(ImportedModule(python, "torch._dynamo.eval_frame").Dict().Item("set_eval_frame")),
-      before_(set_.Call({static_cast<PyObject*>(python._Py_NoneStruct)})) {}
+DynamoAsleep::DynamoAsleep(const PythonApi& python) {
+  if (!ImportedModule(python, "torch._dynamo.eval_frame")) return;
+  // Not each torch's Python module has the function, too.
+  set_ = ImportedModule(python, "torch._C").Attribute("_dynamo").Attribute("eval_frame").Attribute("set_eval_frame");
+  before_ = set_.Call({static_cast<PyObject*>(python._Py_NoneStruct)});
+}
 
 DynamoAsleep::~DynamoAsleep() { set_.Call({before_.get()}); }
 
