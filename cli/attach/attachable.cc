@@ -202,7 +202,8 @@ absl::Status Attachable::FindFunctions() {
     if (begin != 0) python_.waits.push_back({begin, begin + size});
   }
   if (python_.add_pending_call != 0 && python_.run_string != 0) {
-    // Python 3.8's Py_AddPendingCall prints an error where the interpreter is ending, with whatever that takes.
+    // Where the interpreter is ending, Python 3.8's Py_AddPendingCall prints an error, for which it runs Python on
+    // the thread that was stopped, wherever that stands.
     const bool is_new_enough = FindInPython(read, mappings_, "PyFrame_GetCode") != 0;
     return is_new_enough ? absl::OkStatus() : Refuse(pid_, "runs a Python before 3.9: ", kOtherWay);
   }

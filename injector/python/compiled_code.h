@@ -19,7 +19,7 @@
 
 namespace rfinject {
 
-// From now on generated modules are read, for `source`. Called once, with the GIL held.
+// From now on generated modules are read, for `source`. Called once an attachment, with the GIL held.
 void WatchCompiledCode(Recorder& recorder, Source& source) noexcept;
 
 // Reads the module in `path`, whose text is `source`, where Inductor has generated it; returns whether it has. While
