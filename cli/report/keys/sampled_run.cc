@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/profile/two_clusters.h"
+#include "proto/wire/sum_code.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -465,6 +466,16 @@ void AddShareOfKinds(double between, double share, double unknown, double run_st
   interval->least.variance += of_a_step / run_steps;
 }
 
+// A mean of some of the steps is taken from their sums, which a trace rounds (wire/sum_code.h): all of them alike where
+// they differ little, so that they seem to be exact.
+void AddRounding(StepInterval* interval) {
+  constexpr double kMost = 1.0 / (4 << wire::kSumCodeBits);  // relative
+  const double deviation = kMost / std::sqrt(3.0) * interval->mean;
+  if (HasInterval(interval->trust)) interval->half_width = std::hypot(interval->half_width, 1.96 * deviation);
+  interval->uncertainty.variance += deviation * deviation;
+  interval->least.variance += deviation * deviation;
+}
+
 }  // namespace
 
 StepInterval SampledRun::IntervalOf(Sampled what, const Series& series) const {
@@ -477,6 +488,7 @@ StepInterval SampledRun::IntervalOf(Sampled what, const Series& series) const {
   StepInterval interval =
       cli::IntervalOf(metric.steps, series.values[index], run_steps_, own, DegreesOf(series, index));
   AddShareOfKinds(series.between[index], longer_share_, unknown_kind_, run_steps_, &interval);
+  if (metric.slow > 0 || !metric.longer.empty()) AddRounding(&interval);
   const bool lacks = what == Sampled::kBytes && !is_longer_.empty() && LacksAKind(series);
   if (series.values[index].empty() || (metric.trust == Trust::kByStep && !lacks)) return interval;
   // That the run drifts is also true where there are few steps, and says more.
