@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +25,12 @@ class Charged {
  public:
   explicit Charged(std::string_view function) : function_(function), start_(sim_now()) { Add(function); }
   ~Charged() {
-    if (ns_ == 0) return;
-    if (HoldsLaunches(function_)) sim_hold_until(start_ + ns_);
-    sim_wait_until(start_ + ns_);
+    if (only_computes_) {
+      sim_compute_until(own_start_ + ns_);
+    } else if (ns_ != 0) {
+      if (HoldsLaunches(function_)) sim_hold_until(start_ + ns_);
+      sim_wait_until(start_ + ns_);
+    }
   }
   Charged(const Charged&) = delete;
   Charged& operator=(const Charged&) = delete;
@@ -35,13 +39,16 @@ class Charged {
   // What each of so many, ranges or samples, adds to the function's cost.
   void Each(uint64_t units) { Each(function_, units); }
   void Each(std::string_view what, uint64_t units) { ns_ += sim_costs() != 0 ? units * CostOf(what).each_ns : 0; }
+  // The call only computes, for as long as it costs and no longer. Not for one that waits, or calls back.
+  void OnlyComputes() { only_computes_ = sim_costs() != 0; }
   // When the call will have ended.
   uint64_t end() const { return std::max(start_ + ns_, sim_now()); }
 
  private:
   const std::string_view function_;
-  const uint64_t start_;
+  const uint64_t start_, own_start_ = sim_own_now();
   uint64_t ns_ = 0;
+  bool only_computes_ = false;
 };
 
 // Notes a breach of the headers' demands, by which a test fails.
@@ -65,11 +72,20 @@ Result CallReal(void* library, const char* name, Params* params, Result missing)
   return function != nullptr ? function(params) : missing;
 }
 
-// The sum of a metric over kernels.
+inline bool UsesTensor(const SimKernel* kernel) {
+  for (size_t i = 0; i < kernel->metric_count; ++i) {
+    if (strstr(kernel->metrics[i].name, "ops_path_tensor") != nullptr && kernel->metrics[i].value > 0) return true;
+  }
+  return false;
+}
+
+// The sum of a metric over kernels. Active cycles are of one SM with a clock of 1 GHz.
 inline double ValueOf(const std::vector<const SimKernel*>& kernels, std::string_view metric) {
   double sum = 0;
   if (sim_zeros() != 0 && metric.find("sass") == metric.npos) return 0;
+  const bool active = metric.find("pipe_tensor_cycles_active") != metric.npos;
   for (const SimKernel* kernel : kernels) {
+    if (active && UsesTensor(kernel)) sum += static_cast<double>(kernel->ns);
     for (size_t i = 0; i < kernel->metric_count; ++i) {
       if (metric == kernel->metrics[i].name) sum += kernel->metrics[i].value;
     }

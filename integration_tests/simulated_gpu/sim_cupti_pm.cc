@@ -164,19 +164,12 @@ double MetricOf(const SimKernel* kernel, std::string_view name) {
   }
   return sum;
 }
-bool UsesTensor(const SimKernel* kernel) {
-  for (size_t i = 0; i < kernel->metric_count; ++i) {
-    if (strstr(kernel->metrics[i].name, "ops_path_tensor") != nullptr && kernel->metrics[i].value > 0) return true;
-  }
-  return false;
-}
-
 // What one kernel adds to a sample's value. Active cycles are of one SM with a clock of 1 GHz.
 double ValueOf(const Part& part, std::string_view name, const Sample& sample) {
   const double ns = part.share * static_cast<double>(part.kernel->ns);
   const bool tensor = name.find("pipe_tensor") != name.npos;
   if (name.find("cycles_active") == name.npos) return part.share * MetricOf(part.kernel, name);
-  if (tensor && !UsesTensor(part.kernel)) return 0;
+  if (tensor && !sim::UsesTensor(part.kernel)) return 0;
   return name.ends_with("pct_of_peak_sustained_elapsed") ? 100 * ns / static_cast<double>(sample.end - sample.start)
                                                          : ns;
 }
@@ -302,6 +295,7 @@ CUptiResult CUPTIAPI cuptiPmSamplingGetCounterDataSize(CUpti_PmSampling_GetCount
 CUptiResult CUPTIAPI
 cuptiPmSamplingCounterDataImageInitialize(CUpti_PmSampling_CounterDataImage_Initialize_Params* params) {
   PM_PARAMS(CUpti_PmSampling_CounterDataImage_Initialize_Params);
+  charged.OnlyComputes();
   PM_SESSION();
   PM_CHECK(session->max_samples > 0 && params->counterDataSize == ImageSize(*session),
            CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
@@ -341,6 +335,7 @@ CUptiResult CUPTIAPI cuptiPmSamplingStop(CUpti_PmSampling_Stop_Params* params) {
 
 CUptiResult CUPTIAPI cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params) {
   PM_PARAMS(CUpti_PmSampling_DecodeData_Params);
+  charged.OnlyComputes();
   PM_SESSION();
   PM_CHECK(SimPmOwns(params->pCounterDataImage, params->counterDataImageSize), CUPTI_ERROR_INVALID_PARAMETER);
   PmHeader header;
@@ -384,6 +379,7 @@ CUptiResult CUPTIAPI cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCount
 CUptiResult CUPTIAPI
 cuptiPmSamplingCounterDataGetSampleInfo(CUpti_PmSampling_CounterData_GetSampleInfo_Params* params) {
   PM_PARAMS(CUpti_PmSampling_CounterData_GetSampleInfo_Params);
+  charged.OnlyComputes();
   PM_SESSION();
   PM_CHECK(SimPmOwns(params->pCounterDataImage, params->counterDataImageSize), CUPTI_ERROR_INVALID_PARAMETER);
   PmHeader header;

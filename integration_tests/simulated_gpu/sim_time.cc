@@ -56,11 +56,9 @@ void SetTime(int64_t time, int64_t computed) {
   for (int64_t program = g_program; program < time && !g_program.compare_exchange_weak(program, time);) {
   }
 }
-int64_t Time() {
-  const int64_t computed = Computed(), time = std::max(t_time + computed, g_program.load());
-  SetTime(time, computed);
-  return time;
-}
+int64_t OwnTime() { return t_time + Computed(); }
+// Nobody looks at an earlier time than the program has come to.
+int64_t Time() { return std::max(OwnTime(), g_program.load()); }
 // In real time a thread sleeps until the machine has come up to it. How late it wakes up is not counted.
 void GoOnAt(int64_t time) {
   SetTime(time, Computed());
@@ -230,6 +228,9 @@ int sim_costs(void) { return g_costs ? 1 : 0; }
 uint64_t sim_now(void) { return static_cast<uint64_t>(Time()); }
 void sim_spend(uint64_t ns) { GoOnAt(Time() + static_cast<int64_t>(ns)); }
 void sim_wait_until(uint64_t then) { GoOnAt(std::max(Time(), static_cast<int64_t>(then))); }
+
+uint64_t sim_own_now(void) { return static_cast<uint64_t>(OwnTime()); }
+void sim_compute_until(uint64_t then) { GoOnAt(static_cast<int64_t>(then)); }
 
 uint64_t sim_waited(void) { return t_waited; }
 

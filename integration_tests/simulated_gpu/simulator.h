@@ -159,7 +159,11 @@ int sim_costs(void);
 uint64_t sim_now(void);              // where the calling thread has come to
 void sim_spend(uint64_t ns);         // it is busy for so long
 void sim_wait_until(uint64_t then);  // it waits
-uint64_t sim_waited(void);           // for how long its launches have waited for room in the queue, together
+// What only computes goes on by the thread's own time, which may be behind the program's: a thread that slept for too
+// long on this machine comes up. What it has computed itself since it was at `then` is not counted.
+uint64_t sim_own_now(void);
+void sim_compute_until(uint64_t then);
+uint64_t sim_waited(void);  // for how long its launches have waited for room in the queue, together
 
 // --- The GPU (sim_time.cc). What is launched is queued, 1,024 launches a context; a stream's work is done in order,
 // and that of several at once.
