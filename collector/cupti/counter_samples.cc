@@ -51,8 +51,10 @@ void CounterSamples::Describe(const CounterBackend& backend) {
       column.sparse = std::any_of(metrics.sparse.begin(), metrics.sparse.end(),
                                   [&](const FlopMetric& metric) { return metric.name == name; });
       if (auto at = flop_index.find(name); at != flop_index.end()) column.flop_metric = at->second;
+      column.tensor_activity = group.kind == GroupKind::kHardware && name == kTensorCyclesMetric;
       // Bytes and FLOP are kept by what they mean; everything else under CUPTI's name.
-      if (!column.dram && column.flop_metric < 0) column.metric = recorder_.DefineMetric(name, UnitOf(name), 1);
+      if (!column.dram && !column.tensor_activity && column.flop_metric < 0)
+        column.metric = recorder_.DefineMetric(name, UnitOf(name), 1);
       columns.push_back(column);
     }
   }
@@ -100,8 +102,6 @@ void CounterSamples::Read(size_t group, std::span<const double> row, uint32_t ke
 
 double CounterSamples::AddLaunch(size_t group, uint32_t key, std::span<const uint32_t> twins,
                                  std::span<const double> row) {
-  double all = 0;
-  for (const double value : row) all += value;
   const auto add = [&](uint32_t of) {
     Read(group, row, of, [&](uint32_t metric, double value) {
       known_[PlaceOf(of, metric)] = value;
@@ -110,20 +110,18 @@ double CounterSamples::AddLaunch(size_t group, uint32_t key, std::span<const uin
   };
   if (std::find(twins.begin(), twins.end(), key) == twins.end()) add(key);
   for (const uint32_t twin : twins) add(twin);
-  return all;
+  return SumOf(group, row);
 }
 
 double CounterSamples::AddRest(size_t group, uint32_t whole, std::span<const uint32_t> keys,
                                std::span<const double> row) {
-  double all = 0;
-  for (const double value : row) all += value;
   Read(group, row, whole, [&](uint32_t metric, double value) {
     for (const uint32_t key : keys) {
       if (const auto known = known_.find(PlaceOf(key, metric)); known != known_.end()) value -= known->second;
     }
     AddSample(whole, Recorder::kOfNoStep, metric, ToInteger(value));
   });
-  return all;
+  return SumOf(group, row);
 }
 
 void CounterSamples::AddSample(uint32_t key, uint64_t step, uint32_t metric, uint64_t value) {
@@ -134,9 +132,22 @@ void CounterSamples::AddSample(uint32_t key, uint64_t step, uint32_t metric, uin
   recorder_.AddSamples(record, step);
 }
 
+double CounterSamples::SumOf(size_t group, std::span<const double> row) const {
+  double sum = 0;
+  for (size_t i = 0; i < row.size(); ++i) sum += columns_[group][i].tensor_activity ? 0 : row[i];
+  return sum;
+}
+
 bool CounterSamples::IsSparse(size_t group, std::span<const double> row) const {
   for (size_t i = 0; i < columns_[group].size(); ++i) {
     if (columns_[group][i].sparse && row[i] > 0) return true;
+  }
+  return false;
+}
+
+bool CounterSamples::TensorRested(size_t group, std::span<const double> row) const {
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (columns_[group][i].tensor_activity) return row[i] == 0;
   }
   return false;
 }

@@ -26,7 +26,7 @@ class CounterSamples {
   void Describe(const CounterBackend& backend);
 
   // Adds what a range around a launch of `key` counted with `group`: a value for each metric. `twins` are all keys
-  // that do the same work: they get the same samples. Returns the sum of what was counted.
+  // that do the same work: they get the same samples. Returns the sum of what was counted, tensor cycles apart.
   double AddLaunch(size_t group, uint32_t key, std::span<const uint32_t> twins, std::span<const double> row);
   // Adds the values of a graph's launch, which is counted as one range: `whole`, its own key, gets what they have
   // beyond what its kernels, whose keys are `keys`, were counted with outside of graphs. Returns the sum of what was
@@ -36,12 +36,15 @@ class CounterSamples {
   void AddSample(uint32_t key, uint64_t step, uint32_t metric, uint64_t value);
 
   bool IsSparse(size_t group, std::span<const double> row) const;
+  // Whether the row says that the tensor pipes rested: there are no tensor FLOP, in other groups either.
+  bool TensorRested(size_t group, std::span<const double> row) const;
 
  private:
   struct Column {
     uint32_t metric = 0;  // recorder's id; 0: folded into another
     bool dram = false;
     bool sparse = false;
+    bool tensor_activity = false;
     int flop_metric = -1;  // index into flop_metrics_
   };
   struct FlopMetricState {
@@ -51,6 +54,7 @@ class CounterSamples {
   };
 
   // Calls `add(metric id, value)` for what a row says of `key`.
+  double SumOf(size_t group, std::span<const double> row) const;
   template <typename Add>
   void Read(size_t group, std::span<const double> row, uint32_t key, Add add);
 

@@ -1,7 +1,6 @@
 #include "collector/cupti/planner.h"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 
 namespace rfinject::cupti {
@@ -13,44 +12,51 @@ class Planner {
  public:
   Planner(MetricHost& host, size_t max_questions) : host_(host), max_questions_(max_questions) {}
 
-  // Whether `metrics` fit in one pass. The order of the names does not matter, so answers are kept for the sorted
-  // list.
+  // Whether `metrics` fit in one pass. The order of the names does not matter, and adding metrics never makes a pass
+  // hold more: what was answered of a larger or a smaller list may answer this one.
   bool Fits(const Names& metrics) {
     Names key = metrics;
     std::sort(key.begin(), key.end());
-    auto [known, inserted] = answers_.try_emplace(std::move(key), false);
-    if (inserted) {
-      ++questions_;
-      known->second = host_.Passes(metrics) == 1;
-    }
-    return known->second;
+    const auto holds = [](const Names& all, const Names& some) { return std::ranges::includes(all, some); };
+    if (std::ranges::any_of(fit_, [&](const Names& known) { return holds(known, key); })) return true;
+    if (std::ranges::any_of(too_many_, [&](const Names& known) { return holds(key, known); })) return false;
+    ++questions_;
+    const bool fits = host_.Passes(metrics) == 1;
+    (fits ? fit_ : too_many_).push_back(std::move(key));
+    return fits;
   }
 
   bool exhausted() const { return questions_ >= max_questions_; }
   size_t questions() const { return questions_; }
 
-  // Puts each item into the first bin where it fits, or into a new bin when there is none. All items fit alone.
-  std::vector<Names> FirstFit(const Names& items) {
+  // Puts each item into the first bin where it fits, or into a new bin when there is none. What fits into no pass
+  // even alone is moved to `*rejected`.
+  std::vector<Names> FirstFit(Names* items, Names* rejected) {
     std::vector<Names> bins;
-    for (const std::string& item : items) {
+    std::erase_if(*items, [&](const std::string& item) {
       auto bin = std::find_if(bins.begin(), bins.end(), [&](const Names& names) {
         Names with = names;
         with.push_back(item);
         return Fits(with);
       });
-      if (bin == bins.end()) {
+      if (bin != bins.end()) {
+        bin->push_back(item);
+      } else if (Fits({item})) {
         bins.push_back({item});
       } else {
-        bin->push_back(item);
+        rejected->push_back(item);
+        return true;
       }
-    }
+      return false;
+    });
     return bins;
   }
 
   // Returns the fewest bins. First fit is an upper bound; then one bin less is tried by depth-first search until that
   // fails or the questions run out. Pruning is right because adding metrics never makes a pass hold more.
-  std::vector<Names> Pack(const Names& items) {
-    std::vector<Names> best = FirstFit(items);
+  std::vector<Names> Pack(Names items, Names* rejected) {
+    if (!items.empty() && Fits(items)) return {items};
+    std::vector<Names> best = FirstFit(&items, rejected);
     while (best.size() > 1 && !exhausted()) {
       std::vector<Names> bins;
       if (!Search(items, 0, best.size() - 1, &bins)) break;
@@ -79,7 +85,7 @@ class Planner {
   MetricHost& host_;
   size_t max_questions_;
   size_t questions_ = 0;
-  std::map<Names, bool> answers_;
+  std::vector<Names> fit_, too_many_;  // what was asked, each sorted
 };
 
 // Makes one plan.
@@ -89,7 +95,7 @@ class PlanMaker {
       : request_(request), planner_(host, request.max_questions) {}
 
   Plan Make() {
-    AddGroups(GroupKind::kHardware, NamesOf(request_.metrics.tensor));
+    AddTensor();
     AddGroups(GroupKind::kSass, NamesOf(request_.metrics.scalar));
     Names sampled;
     if (request_.bytes) {
@@ -118,19 +124,29 @@ class PlanMaker {
                        [name](const DramCounters& dram) { return dram.read == name || dram.write == name; });
   }
 
+  void AddTensor() {
+    Names names = NamesOf(request_.metrics.tensor);
+    if (names.size() > 1 && !planner_.Fits(names)) {
+      Names first = {request_.tensor_activity};
+      std::erase_if(names, [&](const std::string& name) {
+        first.push_back(name);
+        const bool fits = planner_.Fits(first);
+        if (!fits) first.pop_back();
+        return fits;
+      });
+      if (first.size() > 1) plan_.groups.push_back({GroupKind::kHardware, std::move(first)});
+    }
+    AddGroups(GroupKind::kHardware, names);
+  }
+
   // Packs `metrics` into the fewest groups; what fits into no pass is rejected.
   void AddGroups(GroupKind kind, const Names& metrics) {
-    Names fit;
-    for (const std::string& name : metrics) {
-      if (planner_.Fits({name})) {
-        fit.push_back(name);
-      } else {
-        plan_.rejected.emplace_back(name,
-                                    "unknown on this chip, or needs several passes, which would mean replaying "
-                                    "kernels");
-      }
+    Names rejected;
+    for (Names& bin : planner_.Pack(metrics, &rejected)) plan_.groups.push_back({kind, std::move(bin)});
+    for (std::string& name : rejected) {
+      plan_.rejected.emplace_back(
+          std::move(name), "unknown on this chip, or needs several passes, which would mean replaying kernels");
     }
-    for (Names& bin : planner_.Pack(fit)) plan_.groups.push_back({kind, std::move(bin)});
   }
 
   const PlanRequest& request_;

@@ -4,7 +4,8 @@
 // the kernel; with one pass nothing is ever replayed, so a group costs what the counters cost and changes nothing in
 // the program.
 //
-//   hardware group   tensor metrics, and nothing beside them
+//   hardware group   tensor metrics, and nothing beside them; where these need several groups, the first tells which
+//                    kernels use the tensor pipes at all, so that the others are counted of those alone
 //   SASS group       instruction counts by patched code, which share no pass with hardware counters
 //   sampled group    what varies between launches: DRAM bytes, where the chip cannot be sampled over time, and the
 //                    user's metrics
@@ -35,10 +36,11 @@ struct CounterGroup {
 
 struct PlanRequest {
   ChipMetrics metrics;
-  std::vector<std::string> user_metrics;  // --metrics; a name without roll-up gets ".sum"
-  bool bytes = false;                     // a group counts DRAM bytes
-  // How many questions (about 1 ms each) the host is asked before the search for fewer groups stops with the best
-  // found so far.
+  std::string tensor_activity{kTensorCyclesMetric};  // 0 where a kernel has no tensor FLOP
+  std::vector<std::string> user_metrics;             // --metrics; a name without roll-up gets ".sum"
+  bool bytes = false;                                // a group counts DRAM bytes
+  // How many questions (about 5 ms each, h200) the host is asked before the search for fewer groups stops with the
+  // best found so far.
   size_t max_questions = 160;
 };
 

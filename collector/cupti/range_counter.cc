@@ -210,8 +210,9 @@ int RangeCounter::Finish(bool waited) {
     wanted_.AddCount(range.key, group_, counted);
     for (const uint32_t twin : twins) NoteIfCounted(twin);
     // A kernel multiplies operands of one kind: what was found in one tensor group is not looked for in the others.
-    for (size_t group = 0; group < backend_->groups().size(); ++group) {
-      if (IsTensor(group_) && counted > 0 && group != group_ && IsTensor(group)) SetZero(range.key, group);
+    const bool all_known = (IsTensor(group_) && counted > 0) || samples_.TensorRested(group_, row);
+    for (size_t group = 0; group < backend_->groups().size() && all_known; ++group) {
+      if (group != group_ && IsTensor(group)) SetZero(range.key, group);
     }
   }
   if (!waited || batch->denied()) return CUPTI_SUCCESS;

@@ -115,6 +115,29 @@ TEST_F(SimulatedGpu, WhatIsCountedOnceLeavesTheProgramAlone) {
   CheckSamples();
 }
 
+// Where no samples tell which kernels use the tensor pipes, the first group of tensor counters does, and the others
+// have no session for those that do not.
+TEST_F(SimulatedGpu, KernelsThatUseNoTensorPipesAreCountedInOneTensorGroup) {
+  driver_.sim_fail_("cuptiPmSamplingGetCounterAvailability", CUPTI_ERROR_NOT_SUPPORTED, 1);
+  const auto all_have_flop = [this] {
+    Counts counts = CountSamples();
+    return counts.size() == 3 && std::ranges::all_of(counts, [](auto& one) {
+             return one.second[kFlopFirst + static_cast<uint32_t>(Precision::kFp32)] > 0 &&
+                    one.second[kFlopFirst + static_cast<uint32_t>(Precision::kFp64Tensor)] > 0;
+           });
+  };
+  // All launches come from one thread, so that none spoils another's range.
+  while (step_ < 10'000 && !all_have_flop()) {
+    for (const TestKernel& kernel : kernels_) Launch(kernel, 1, Phase::kForward);
+    driver_.sim_spend_(host_ns_);
+    source_->OnStepEnd(step_++);
+  }
+  ASSERT_TRUE(all_have_flop());
+  // Of bytes, of the first tensor group, and of patched code.
+  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerEnable"), 3u);
+  CheckSamples();
+}
+
 TEST_F(SimulatedGpu, CopiesHaveTimesAndCommunicationAPhaseOfItsOwn) {
   TestKernel nccl = kernels_[2];
   nccl.name = "ncclDevKernel_AllReduce";
