@@ -23,11 +23,6 @@ class Budget {
     return static_cast<double>(spent_ns) + static_cast<double>(more_ns) <=
            std::max(share_ * static_cast<double>(elapsed_ns), whole_run_ns_);
   }
-  // How many ranges of `cost_ns` each a step of `step_ns` may have: a quarter of it, but one at least.
-  static uint32_t RangesInStep(uint64_t step_ns, double cost_ns) noexcept {
-    constexpr double kShareOfStep = 0.25, kMost = 64;
-    return static_cast<uint32_t>(std::clamp(kShareOfStep * static_cast<double>(step_ns) / cost_ns, 1.0, kMost));
-  }
 
  private:
   double share_;

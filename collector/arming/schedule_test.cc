@@ -86,13 +86,5 @@ TEST(Budget, IsAShareOfTheTimeOrTwoSeconds) {
   EXPECT_FALSE(Budget(0.1).Allows(0, 2'000'000'001, 0));
 }
 
-TEST(Budget, NoStepHasMoreRangesThanAQuarterOfIt) {
-  EXPECT_EQ(Budget::RangesInStep(14'500'000, 3e6), 1u);
-  EXPECT_EQ(Budget::RangesInStep(66'000'000, 3e6), 5u);
-  EXPECT_EQ(Budget::RangesInStep(14'500'000, 60e3), 60u);
-  EXPECT_EQ(Budget::RangesInStep(0, 60e3), 1u);
-  EXPECT_EQ(Budget::RangesInStep(1'000'000'000, 60e3), 64u);
-}
-
 }  // namespace
 }  // namespace rfinject::arming

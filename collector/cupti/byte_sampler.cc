@@ -12,10 +12,13 @@ namespace {
 
 // Two of the sampled metrics are DRAM bytes, read and written.
 constexpr size_t kDramMetrics = 2;
-// An interval is a sixth of the usual kernel's time, but not so short that a window has no step's tenth in it, or so
-// long that little can be told apart. In ns.
-constexpr uint64_t kSamplesOfKernel = 6, kShortestInterval = 5'000, kLongestInterval = 20'000;
-constexpr uint32_t kWindowsToSolve = 8;
+// An interval is a sixth of the usual kernel's time, but not so short that a window has no step's tenth in it, or
+// seldom the longest kernel as a whole, or so long that little can be told apart. In ns.
+constexpr uint64_t kSamplesOfKernel = 6, kLongestKernels = 3, kShortestInterval = 5'000, kLongestInterval = 20'000;
+// After overflows that are not so many windows apart, a window fills a smaller part of the buffer, to a quarter; and
+// after so many without one a larger part again.
+constexpr uint32_t kSeldom = 8, kSmallestPart = 4;
+constexpr uint32_t kWindowsToSolve = 8, kFewestToSolve = 4;
 // How far the clocks of samples and records may be apart that are one.
 constexpr double kNearClocksNs = 2e3;
 // How far they may be apart once they are aligned.
@@ -87,11 +90,19 @@ ByteSampler::ByteSampler(std::unique_ptr<PmSampler> sampler, uint32_t device, do
   }
 }
 
-int ByteSampler::Open(uint64_t kernel_ns) {
+int ByteSampler::Open(uint64_t kernel_ns, uint64_t longest_ns) {
   if (sampler_->is_open()) return CUPTI_SUCCESS;
   const uint64_t before = sampler_->interval_ns();
-  uint64_t interval = std::clamp(kernel_ns / kSamplesOfKernel, kShortestInterval, kLongestInterval);
-  if (before != 0) interval = std::exchange(overflow_, false) ? 2 * before : before;
+  const uint64_t of_longest = (kLongestKernels * longest_ns + kLateNs) / PmSampler::kSamples;
+  uint64_t interval =
+      std::clamp(std::max(kernel_ns / kSamplesOfKernel, of_longest), kShortestInterval, kLongestInterval);
+  if (before != 0) interval = before;
+  // Now and then our thread wakes up late. Where that is often so, as in a program that uses all processors, windows
+  // are shorter. Only where that does not help samples are taken more slowly, which tells less apart.
+  if (std::exchange(overflow_, false) && since_overflow_ < kSeldom) {
+    part_ < kSmallestPart ? part_ *= 2 : interval *= 2;
+  }
+  since_overflow_ = 0;
   return sampler_->Open(interval);
 }
 
@@ -109,8 +120,12 @@ void ByteSampler::Drop(trace::SampledWindow* window, uint32_t why) {
 int ByteSampler::Join(const TimeJoin& join, uint64_t step) {
   if (!std::exchange(has_window_, false)) return CUPTI_SUCCESS;
   if (const int result = sampler_->Decode(&window_, &overflow_); result != CUPTI_SUCCESS) return result;
-  // After an overflow the session is dead until it is closed; the next one samples more slowly.
+  // After an overflow the session is dead until it is closed.
   if (overflow_) sampler_->Close();
+  if (!overflow_ && ++since_overflow_ >= kSeldom && part_ > 1) {
+    part_ /= 2;
+    since_overflow_ = 0;
+  }
   AddWindow(join, step);
   return CUPTI_SUCCESS;
 }
@@ -279,7 +294,7 @@ void ByteSampler::AddLaunches(const TimeJoin& join, const Joined& joined, const 
 }
 
 void ByteSampler::Solve() {
-  if (windows_of_solver_ == 0) return;
+  if (windows_of_solver_ < kFewestToSolve) return;
   windows_of_solver_ = 0;
   for (const OverlapSolver::Solution& solution :
        std::exchange(solver_, OverlapSolver(sampler_->metrics().size()))

@@ -8,6 +8,7 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_BYTE_SAMPLER_H_
 #define RFINJECT_COLLECTOR_CUPTI_BYTE_SAMPLER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -31,22 +32,24 @@ class ByteSampler {
   ByteSampler(std::unique_ptr<PmSampler> sampler, uint32_t device, double dram_bytes_per_ns, LaunchKeys& keys,
               Recorder& recorder);
 
-  // Opens the session if it is not open, for kernels that last `kernel_ns` as a rule. Returns a CUptiResult.
-  int Open(uint64_t kernel_ns);
+  // Opens the session if it is not open, for kernels that last `kernel_ns` as a rule and `longest_ns` at most.
+  // Returns a CUptiResult.
+  int Open(uint64_t kernel_ns, uint64_t longest_ns);
   bool is_open() const { return sampler_->is_open(); }
   // A window that was not decoded is lost.
   void Close() {
     sampler_->Close();
     has_window_ = false;
   }
-  uint64_t window_ns() const { return sampler_->window_ns(); }
+  // How long a window may be so that it does not overflow, if the thread that ends it wakes up late.
+  uint64_t window_ns() const { return std::max(sampler_->capacity_ns() / part_, 2 * kLateNs) - kLateNs; }
 
   int Start() { return sampler_->Start(); }
   int Stop();
   // Decodes the last window, if there is one, and gives what it counted to the kernels of `join`, whose first step is
   // `step`. Returns a CUptiResult; an overflow is none.
   int Join(const TimeJoin& join, uint64_t step);
-  // Records what several windows tell of kernels that overlap.
+  // Records what several windows tell of kernels that overlap; not where there are too few since it was done last.
   void Solve();
   // Whether the tensor pipes were seen to rest all the while that a launch of `key` ran: it has no tensor FLOP.
   bool SawNoTensor(uint32_t key) const { return no_tensor_.contains(key); }
@@ -60,6 +63,7 @@ class ByteSampler {
 
  private:
   static constexpr uint32_t kZeroWindows = 3;
+  static constexpr uint64_t kLateNs = 4'000'000;
   void AddLaunches(const TimeJoin& join, const Joined& joined, const std::vector<TimedKernel>& kernels,
                    const std::vector<uint32_t>& launch_of, trace::SampledWindow* window);
   void AddWindow(const TimeJoin& join, uint64_t step);
@@ -87,6 +91,8 @@ class ByteSampler {
   std::unordered_map<uint32_t, uint32_t> own_;  // by key: launches that had bytes of their own
   SampleWindow window_;
   bool has_window_ = false, overflow_ = false;
+  uint32_t part_ = 1;            // a window fills the buffer to one part in so many
+  uint32_t since_overflow_ = 0;  // windows
   // How far the clock of the records is ahead of that of the samples; where the last windows that did not fit would
   // have, and how many in a row.
   int64_t clock_offset_ns_ = 0;

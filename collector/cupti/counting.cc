@@ -10,6 +10,7 @@
 #include <array>
 #include <utility>
 
+#include "collector/arming/split_mix.h"
 #include "collector/cupti/call_clock.h"
 #include "collector/cupti/lock_waits.h"
 #include "collector/safe_write.h"
@@ -25,6 +26,9 @@ constexpr int64_t kLongestHoldNs = 3'000'000'000, kLongestEndNs = 500'000'000, k
 constexpr int64_t kLongestGivingWayNs = 2'000'000'000;
 // While ranges are counted kernels are timed once in so many steps.
 constexpr uint64_t kStepsOfRanges = 48;
+constexpr uint64_t kOfExtra = 5;  // what is drawn: how many steps an extra window waits
+// What a range of a short run is expected to cost.
+constexpr uint64_t kLongRangeNs = 3'000'000;
 
 arming::ScheduleOptions ScheduleOf(const Settings& settings) {
   arming::ScheduleOptions options;
@@ -94,11 +98,11 @@ void Counting::Hold() {
 }
 
 void Counting::OnStepEnd(uint64_t step, bool profiles) {
-  const uint64_t used = ranges_.used.load(std::memory_order_relaxed);
-  const bool kept = kept_launches_.exchange(false);
-  const bool counted = used != std::exchange(ranges_.seen, used) || opening_.load() || kept;
+  const uint64_t spent = RangesSpentNs(), of_ranges = spent - std::exchange(ranges_.spent_ns, spent);
+  const bool kept = kept_launches_.exchange(false), called = opening_.load() || kept,
+             counted = of_ranges > 0 || called;
   if (counted) recorder_.MarkArmed(std::max<uint32_t>(ranges_.group.load(), 1));
-  pace_.EndStep(counted || state_.load() == Phase::kLogging);
+  pace_.EndStep({.counted = counted || state_.load() == Phase::kLogging, .called = called, .ranges_ns = of_ranges});
   const uint64_t next = step + 1;
   const KernelWindow::Turn turn = window_.TurnIn(next, profiles);
   if (turn == KernelWindow::Turn::kLost) LoseTimes();
@@ -149,12 +153,12 @@ void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
   const bool due = schedule_.Begins(next - std::min<uint64_t>(next, settings_.skip));
   const bool wanted = due || windows_.due.load();
   if (!ours || !OursIsCurrent() || !(wanted || windows_.hurry.load())) return;
+  if (!wanted && !ExtraIsDue()) return;
   Phase idle = Phase::kIdle;
   if (!state_.compare_exchange_strong(idle, Phase::kLogging, std::memory_order_acq_rel)) {
-    // One that is due while another is read comes late. While ranges are counted most are let pass: no time would be
-    // left for FLOP.
-    if (!ranges_.unfinished.load(std::memory_order_relaxed) || windows_.hurry.load() ||
-        next >= windows_.last + kStepsOfRanges) {
+    // One that is due while another is read comes late. While FLOP are lacking most are let pass: no time would be
+    // left for ranges.
+    if (!ranges_.unfinished.load(std::memory_order_relaxed) || next >= windows_.last + kStepsOfRanges) {
       windows_.due.store(true);
     }
     return;
@@ -174,6 +178,17 @@ void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
   event_.Signal();
 }
 
+// Windows that follow each other at once would be as far apart as it takes to read one, and of a program whose every
+// second or fourth step is longer always meet the same kind. So each waits for a drawn number of steps.
+bool Counting::ExtraIsDue() {
+  constexpr uint64_t kMostSteps = 4;
+  if (state_.load(std::memory_order_acquire) != Phase::kIdle) return false;
+  if (windows_.extra_in == 0) {
+    windows_.extra_in = 1 + arming::RandomAt(arming::ScheduleOptions{}.seed, windows_.last, kOfExtra) % kMostSteps;
+  }
+  return --windows_.extra_in == 0;
+}
+
 // What the step that has ended waited for, on the clock of the records.
 void Counting::NoteDataWaits() {
   std::array<BatchWait, kBatchWaitsKept> waits;
@@ -190,14 +205,20 @@ void Counting::LoseTimes() {
   times_lost_.store(true);
 }
 
+uint64_t Counting::RangesSpentNs() {
+  uint64_t spent = 0;
+  contexts_.ForEach([&spent](CountedContext& one) { spent += one.gate().spent_ns(); });
+  return spent;
+}
+
 // Ranges make kernels wait, so that there are none in steps that are timed.
 void Counting::AllowRanges(uint64_t next, bool ours) {
   const bool timed = state_.load(std::memory_order_acquire) == Phase::kLogging;
-  uint32_t allowed = ours && !timed ? ranges_.allowance.load(std::memory_order_relaxed) : 0;
+  uint64_t allowed = ours && !timed ? ranges_.allowance_ns.load(std::memory_order_relaxed) : 0;
   if (allowed != 0 && settings_.steps != 0) {
     // In what is left of a short run every key shall have its turn.
     const uint64_t left = settings_.skip + settings_.steps > next ? settings_.skip + settings_.steps - next : 1;
-    if (left < kShortRun) allowed = std::max<uint32_t>(allowed, static_cast<uint32_t>(2 * keys_.size() / left + 1));
+    if (left < kShortRun) allowed = std::max(allowed, (2 * keys_.size() / left + 1) * kLongRangeNs);
   }
   contexts_.ForEach([allowed](CountedContext& one) { one.gate().Allow(allowed); });
 }

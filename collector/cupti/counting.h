@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "collector/arming/backoff.h"
+#include "collector/arming/range_pace.h"
 #include "collector/arming/schedule.h"
 #include "collector/arming/turns.h"
 #include "collector/cupti/api.h"
@@ -109,23 +110,24 @@ class Counting {
     std::atomic<uint64_t> step{0};
     // The thread that ends the steps.
     uint64_t end = 0, last = 0;
+    uint64_t extra_in = 0;            // steps; 0: not drawn
     std::vector<Stretch> data_waits;  // of the program in the window; our thread's, once that is logged
     // Our thread.
     int64_t lag_ns = -1;     // from its beginning to that of its first kernel; -1: not known
     uint64_t kernel_ns = 0;  // what the usual kernel takes, by time
+    uint64_t longest_ns = 0;
     uint64_t count = 0;
   };
   // The ranges that are counted.
   struct Ranges {
-    std::atomic<bool> unfinished{true};  // some key lacks FLOP
-    std::atomic<uint32_t> allowance{0};  // ranges of a step
-    std::atomic<uint32_t> group{0};      // that is counted, from 1; 0: none
-    std::atomic<uint64_t> used{0};
-    // The thread that ends the steps.
-    uint64_t seen = 0;
+    std::atomic<bool> unfinished{true};     // some key lacks FLOP
+    std::atomic<uint64_t> allowance_ns{0};  // what those of a step may cost
+    std::atomic<uint32_t> group{0};         // that is counted, from 1; 0: none
+    // The thread that ends the steps: what all so far were expected to cost.
+    uint64_t spent_ns = 0;
     // Our thread.
+    arming::RangePace pace;
     uint64_t count = 0;
-    uint64_t costed = 0, costed_ns = 0;  // that are in what a range costs
     uint64_t complete_since_step = 0;
   };
   // What was opened, and what was in the way.
@@ -140,10 +142,12 @@ class Counting {
 
   // --- The thread that ends the steps.
   void FollowWindow(uint64_t next, bool ours, bool profiles);
+  bool ExtraIsDue();
   void NoteDataWaits();
   void LoseTimes();
   void AllowRanges(uint64_t next, bool ours);
   void Hold();
+  uint64_t RangesSpentNs();
   bool OursIsCurrent() const;
 
   // --- Our thread.
@@ -164,6 +168,7 @@ class Counting {
   void AddSteps(const TimeJoin& join, const std::vector<GpuAdvance>& advances);
   void Count();
   void FollowBatch(Device* device);
+  void PaceRanges(bool anew);
   void OpenSampling(Device* device);
   void FinishBatch(Device* device);
   void BeginBatch(Device* device);

@@ -231,23 +231,26 @@ void Counting::Count() {
   });
   ranges_.unfinished.store(lacks_flop);
   bool missing = lacks_flop, counting = false;
-  uint64_t used = 0;
   each([&](Device* device) {
     RangeCounter* const ranges = device->ranges.get();
     missing = missing || (ranges != nullptr && !ranges->lost() && !ranges->idle());
   });
-  const bool samples = !RangesHaveTheirTurn(missing);
+  const bool had_samples = !turns_.IsRanges(), samples = !RangesHaveTheirTurn(missing);
+  if (had_samples && !samples) {
+    each([](Device* device) {
+      if (device->bytes != nullptr) device->bytes->Solve();
+    });
+  }
   windows_.hurry.store(samples && missing);
   each([&](Device* device) {
     RangeCounter* const ranges = device->ranges.get();
     if (ranges == nullptr || ranges->lost()) return;
-    if (!ranges->counting() && !paused_.load() && !windows_.due.load()) BeginBatch(device);
+    if (!ranges->counting() && !paused_.load()) BeginBatch(device);
     counting = counting || ranges->counting();
-    used += ranges->used();
   });
-  ranges_.used.store(ranges_.count + used, std::memory_order_relaxed);
+  if (counting) PaceRanges(/*anew=*/false);
   if (Phase was = Phase::kCounting; !counting) {
-    ranges_.allowance.store(0);
+    ranges_.allowance_ns.store(0);
     ranges_.group.store(0);
     state_.compare_exchange_strong(was, Phase::kIdle, std::memory_order_acq_rel);
   }
@@ -298,7 +301,7 @@ void Counting::OpenSampling(Device* device) {
   if (!opened_.backoff.Due(step_.load()) || !costs_.Allows(kOpenSamplingNs)) return;
   opening_.store(true);
   int result = CUPTI_SUCCESS;
-  Unsafely(*device->context, [&] { result = device->bytes->Open(windows_.kernel_ns); });
+  Unsafely(*device->context, [&] { result = device->bytes->Open(windows_.kernel_ns, windows_.longest_ns); });
   if (result != CUPTI_SUCCESS && calls_.LockFor(kStepLockWaitNs)) {
     const HeldLock held(calls_);
     LoseBytes(device, "opening the sampling", result);
@@ -348,8 +351,9 @@ void Counting::BeginBatch(Device* device) {
     if (ranges.session_open()) KeepingLaunches(*device->context, [&] { ranges.Close(); });
     return;
   }
+  if (windows_.due.load()) return;
   const bool opens = ranges.opens();
-  if (!costs_.Allows(static_cast<uint64_t>(ranges.range_ns()) + (opens ? kOpenRangesNs : 0))) return;
+  if (!costs_.Allows(ranges.range_ns() + (opens ? kOpenRangesNs : 0))) return;
   Phase idle = Phase::kIdle;
   if (!state_.compare_exchange_strong(idle, Phase::kCounting, std::memory_order_acq_rel) &&
       idle != Phase::kCounting) {
@@ -376,8 +380,16 @@ void Counting::BeginBatch(Device* device) {
   device->moved_step = step_.load();
   device->used = 0;
   ranges_.group.store(static_cast<uint32_t>(ranges.group()) + 1);
-  ranges_.allowance.store(arming::Budget::RangesInStep(pace_.step_ns(), ranges.range_ns()));
-  device->context->gate().Allow(ranges_.allowance.load());
+  PaceRanges(opens);
+  device->context->gate().Allow(ranges_.allowance_ns.load());
+}
+
+// Says what the ranges of a step may cost; `anew`: another group is counted.
+void Counting::PaceRanges(bool anew) {
+  const auto expected = static_cast<double>(pace_.ranges_expected_ns());
+  const auto longer = static_cast<double>(pace_.ranges_longer_ns());
+  if (anew) ranges_.pace.Begin(expected, longer);
+  ranges_.allowance_ns.store(ranges_.pace.OfStep(pace_.step_ns(), expected, longer));
 }
 
 void Counting::FinishBatch(Device* device) {
@@ -387,11 +399,6 @@ void Counting::FinishBatch(Device* device) {
   int result = CUPTI_SUCCESS;
   if (!KeepingLaunches(*device->context, [&] { result = ranges.Finish(waited); })) return;
   ranges_.count += used;
-  // What the steps were longer by is known some steps later.
-  const uint64_t longer = pace_.longer_ns();
-  if (longer != ranges_.costed_ns)
-    ranges.NoteCost(ranges_.count - std::exchange(ranges_.costed, ranges_.count), longer - ranges_.costed_ns);
-  ranges_.costed_ns = longer;
   if (result != CUPTI_SUCCESS) {
     ReportResult(recorder_, "reading the counters of ranges", result);
     KeepingLaunches(*device->context, [&] { ranges.Close(); });

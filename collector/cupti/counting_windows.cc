@@ -35,6 +35,8 @@ void Counting::ServeWindow() {
   bool all = false;
   while (!(all = window_.Poll()) && !Hurries() && MonotonicNs() < deadline) WaitFor(poll);
   if (!Hurries()) ReadWindow();
+  // Whether another one is wanted at once is not known yet (Count).
+  windows_.hurry.store(false);
   state_.store(Phase::kIdle, std::memory_order_release);
 }
 
@@ -125,7 +127,7 @@ void Counting::ReadWindow() {
     if (device->ranges == nullptr) continue;
     for (const TimeJoin::Key& key : join.keys) {
       if (key.in_graph) continue;
-      device->ranges->AddKey(key.key);
+      device->ranges->AddKey(key.key, static_cast<uint64_t>(key.ns / key.launches));
       if (device->bytes != nullptr && device->bytes->SawNoTensor(key.key)) device->ranges->SetNoTensor(key.key);
     }
   }
@@ -156,6 +158,7 @@ void Counting::AddTimes(const TimeJoin& join, const std::vector<GpuAdvance>& adv
     all += lengths.back();
   }
   std::sort(lengths.begin(), lengths.end());
+  if (!lengths.empty()) windows_.longest_ns = lengths.back();
   for (const uint64_t length : lengths) {
     sum += length;
     // A quarter of the time is of shorter kernels.

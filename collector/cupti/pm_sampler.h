@@ -9,7 +9,6 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_PM_SAMPLER_H_
 #define RFINJECT_COLLECTOR_CUPTI_PM_SAMPLER_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -53,12 +52,10 @@ class PmSampler {
   // The mean of the graphics clock over the window that was decoded last; 0: not sampled.
   double clock_hz() const { return clock_hz_; }
   uint64_t interval_ns() const { return interval_ns_; }
-  // How long a window may be so that it does not overflow, if the thread that ends it wakes up late.
-  uint64_t window_ns() const { return std::max(interval_ns_ * kSamples, 2 * kLateNs) - kLateNs; }
+  // How long a window takes to fill the buffer.
+  uint64_t capacity_ns() const { return interval_ns_ * kSamples; }
 
  private:
-  static constexpr uint64_t kLateNs = 4'000'000;
-
   PmSampler(const Api& api, int device) : api_(api), device_(device) {}
   int MakePlan();
   int Configure();

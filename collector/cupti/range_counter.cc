@@ -63,11 +63,12 @@ RangeCounter::RangeCounter(CountedContext& context, std::unique_ptr<CounterBacke
   }
 }
 
-void RangeCounter::AddKey(uint32_t key) {
+void RangeCounter::AddKey(uint32_t key, uint64_t ns) {
   const LaunchIdentity identity = keys_.Identity(key);
   if (identity.device != context_.device() || identity.site.phase == Phase::kCommunication) return;
   if (!keys_.HasCounters(key)) return;
   wanted_.AddKey(key, WorkOf(identity, recorder_));
+  if (ns > 0) kernel_ns_[key] = ns;
   NoteIfCounted(key);
 }
 
@@ -91,7 +92,7 @@ void RangeCounter::SetNoTensor(uint32_t key) {
 }
 
 void RangeCounter::AddNewKeys() {
-  for (const uint32_t end = keys_.size(); new_keys_ < end; ++new_keys_) AddKey(new_keys_);
+  for (const uint32_t end = keys_.size(); new_keys_ < end; ++new_keys_) AddKey(new_keys_, 0);
 }
 
 size_t RangeCounter::NextGroup() const {
@@ -144,7 +145,9 @@ int RangeCounter::Begin() {
   read_ = false;
   if (result != CUPTI_SUCCESS) return result;
   batch_keys_ = wanted_.Wanted(group_);
-  batch_ = std::make_unique<RangeBatch>(*backend_, room_, keys_.size(), batch_keys_);
+  std::vector<RangeBatch::Wanted> wanted;
+  for (const uint32_t key : batch_keys_) wanted.push_back({key, CostOf(key)});
+  batch_ = std::make_unique<RangeBatch>(*backend_, room_, keys_.size(), wanted);
   context_.gate().Open(batch_.get());
   return CUPTI_SUCCESS;
 }
@@ -235,12 +238,10 @@ void RangeCounter::AddGraph(const RangeBatch::Range& range, std::span<const doub
   wanted_.AddCount(range.key, group_, samples_.AddRest(group_, range.key, keys, row));
 }
 
-void RangeCounter::NoteCost(size_t ranges, uint64_t ns) {
-  if (ranges == 0) return;
-  // A step's length varies; one batch must not make ranges look free, or a checkpoint make them look dear.
-  double& known = range_ns_[IsSass(group_)];
-  const double least = IsSass(group_) ? kSassRangeNs : kRangeNs;
-  known = std::clamp(static_cast<double>(ns) / static_cast<double>(ranges), std::max(least, known / 2), known * 2);
+uint32_t RangeCounter::CostOf(uint32_t key) const {
+  const auto known = kernel_ns_.find(key);
+  const uint64_t ns = range_ns() + (IsSass(group_) && known != kernel_ns_.end() ? kSassTimes * known->second : 0);
+  return static_cast<uint32_t>(std::min<uint64_t>(ns, UINT32_MAX));
 }
 
 int RangeCounter::Close() {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,8 +34,9 @@ class RangeCounter {
                const CapturedGraphs& graphs, Recorder& recorder);
 
   const CounterBackend& backend() const { return *backend_; }
-  // Tells that `key` was launched. Keys of other devices are left out, and what no range may count.
-  void AddKey(uint32_t key);
+  // Tells that `key` was launched, and how long its kernel runs (0: not known). Keys of other devices are left out,
+  // and what no range may count.
+  void AddKey(uint32_t key, uint64_t ns);
   // Tells that launches of `key` were seen to use no tensor core: what is on the tensor path is 0, and not counted.
   void SetNoTensor(uint32_t key);
   // Tells that every key there is may be launched, where it is not known which are.
@@ -50,9 +52,9 @@ class RangeCounter {
   bool idle() const { return lost_ || (batch_ == nullptr && wanted_.Complete()); }
   bool session_open() const { return backend_->started(); }
   bool counting() const { return batch_ != nullptr; }
-  // The group that is counted, or will be next, and what a range of it makes a step longer by, in ns.
+  // The group that is counted, or will be next, and what a range of it costs at least, in ns.
   size_t group() const { return group_; }
-  double range_ns() const { return range_ns_[IsSass(group_)]; }
+  uint64_t range_ns() const { return IsSass(group_) ? kSassRangeNs : kRangeNs; }
 
   // Begins a batch of ranges. It may have to open a session for the next group that lacks something; `opens` says
   // whether the next call of Begin will. Returns a CUptiResult.
@@ -63,9 +65,6 @@ class RangeCounter {
   size_t used() const { return batch_ != nullptr ? batch_->used() : 0; }
   // Reads the batch. `waited`: nothing that was wanted was launched for a while. Returns a CUptiResult.
   int Finish(bool waited);
-  // Tells what the ranges of the last batch have made the steps longer by, together.
-  void NoteCost(size_t ranges, uint64_t ns);
-
   // Ends the session, if one is open. Returns a CUptiResult.
   int Close();
   // For any thread that holds what Begin, Finish and Close are called under: the context goes away, so what can be
@@ -80,8 +79,10 @@ class RangeCounter {
   bool TakeSparse() { return std::exchange(sparse_, false); }
 
  private:
-  // What was seen of ranges around tensor counters and around patched code (h200).
-  static constexpr double kRangeNs = 1.4e6, kSassRangeNs = 3e6;
+  // What was seen of ranges around tensor counters and around patched code (h200), which makes a kernel six times as
+  // long (h100).
+  static constexpr uint64_t kRangeNs = 1'400'000, kSassRangeNs = 2'500'000, kSassTimes = 6;
+  uint32_t CostOf(uint32_t key) const;
   bool IsTensor(size_t group) const;
   void SetZero(uint32_t key, size_t group);
   bool IsSass(size_t group) const { return backend_->groups()[group].kind == GroupKind::kSass; }
@@ -101,6 +102,7 @@ class RangeCounter {
   arming::WantedCounts wanted_;
   std::unique_ptr<RangeBatch> batch_;
   std::vector<uint32_t> batch_keys_;
+  std::unordered_map<uint32_t, uint64_t> kernel_ns_;  // by key
   size_t group_ = 0;
   size_t room_ = 0;        // ranges of the session
   uint32_t new_keys_ = 0;  // the first that AddNewKeys has not added
@@ -109,8 +111,6 @@ class RangeCounter {
   bool sparse_ = false, read_ = false, checks_ = false, zeros_ = false;
   bool counts_bytes_ = false, saw_bytes_ = false;  // in ranges; `bytes_group_` has them
   size_t bytes_group_ = 0;
-  // What a range makes a step longer by, as far as it is known, with hardware counters and with patched code.
-  double range_ns_[2] = {kRangeNs, kSassRangeNs};
 };
 
 }  // namespace rfinject::cupti

@@ -18,14 +18,14 @@ __thread uint32_t t_ordinal = 0;
 
 }  // namespace
 
-RangeBatch::RangeBatch(CounterBackend& backend, size_t room, uint32_t keys, std::span<const uint32_t> wanted)
+RangeBatch::RangeBatch(CounterBackend& backend, size_t room, uint32_t keys, std::span<const Wanted> wanted)
     : backend_(backend),
       room_(std::min(room, kRanges)),
       keys_(keys),
-      wanted_(new std::atomic<bool>[keys]()),
+      wanted_(new std::atomic<uint32_t>[keys]()),
       left_(static_cast<int32_t>(wanted.size())) {
-  for (const uint32_t key : wanted) {
-    if (key < keys) wanted_[key].store(true, std::memory_order_relaxed);
+  for (const Wanted& one : wanted) {
+    if (one.key < keys) wanted_[one.key].store(std::max(one.cost_ns, 1u), std::memory_order_relaxed);
   }
 }
 
@@ -46,25 +46,27 @@ void RangeGate::EnterOpen(uint32_t key, uint32_t graph, bool wanted) noexcept {
     return;
   }
   if (batch == nullptr || !wanted || barred() || batch->result() != 0 || batch->used() >= batch->room_) return;
-  if (!batch->Wants(key)) return;
-  if (allowed_.load(std::memory_order_relaxed) <= 0) {
+  uint32_t cost = batch->CostOf(key);
+  if (cost == 0) return;
+  const int64_t allowed = allowed_ns_.load(std::memory_order_relaxed);
+  if (allowed <= 0 || (allowed < cost && !first_.load(std::memory_order_relaxed))) {
     batch->denied_.store(true, std::memory_order_relaxed);
-  } else if (batch->wanted_[key].exchange(false, std::memory_order_relaxed)) {
-    OpenRange(batch, key, graph);
+  } else if (cost = batch->wanted_[key].exchange(0, std::memory_order_relaxed); cost != 0) {
+    OpenRange(batch, {key, cost}, graph);
   }
 }
 
-void RangeGate::OpenRange(RangeBatch* batch, uint32_t key, uint32_t graph) noexcept {
+void RangeGate::OpenRange(RangeBatch* batch, RangeBatch::Wanted wanted, uint32_t graph) noexcept {
   bool closed = false;
   if (!range_open_.compare_exchange_strong(closed, true, std::memory_order_seq_cst)) {
     spoiled_.store(true, std::memory_order_seq_cst);
-    batch->wanted_[key].store(true, std::memory_order_relaxed);
+    batch->wanted_[wanted.key].store(wanted.cost_ns, std::memory_order_relaxed);
     return;
   }
   spoiled_.store(false, std::memory_order_seq_cst);
   if (inside_.load(std::memory_order_seq_cst) != 1) {
     range_open_.store(false, std::memory_order_seq_cst);
-    batch->wanted_[key].store(true, std::memory_order_relaxed);
+    batch->wanted_[wanted.key].store(wanted.cost_ns, std::memory_order_relaxed);
     return;
   }
   const uint32_t ordinal = batch->used_.load(std::memory_order_relaxed);
@@ -74,11 +76,13 @@ void RangeGate::OpenRange(RangeBatch* batch, uint32_t key, uint32_t graph) noexc
     range_open_.store(false, std::memory_order_seq_cst);
     return;
   }
-  batch->ranges_[ordinal].key = key;
+  batch->ranges_[ordinal].key = wanted.key;
   batch->ranges_[ordinal].graph = graph;
   batch->used_.store(ordinal + 1, std::memory_order_release);
   batch->left_.fetch_sub(1, std::memory_order_relaxed);
-  allowed_.fetch_sub(1, std::memory_order_relaxed);
+  allowed_ns_.fetch_sub(wanted.cost_ns, std::memory_order_relaxed);
+  spent_ns_.fetch_add(wanted.cost_ns, std::memory_order_relaxed);
+  first_.store(false, std::memory_order_relaxed);
   t_batch = batch;
   t_ordinal = ordinal;
 }

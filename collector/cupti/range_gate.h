@@ -11,7 +11,7 @@
 // for what its rank launches later: the first such launch bars the gate for good.
 //
 // Our own thread opens and closes the gate; between the two the session of the batch's backend must run. The thread
-// that ends the steps says how many ranges a step may have.
+// that ends the steps says what the ranges of a step may cost.
 #ifndef RFINJECT_COLLECTOR_CUPTI_RANGE_GATE_H_
 #define RFINJECT_COLLECTOR_CUPTI_RANGE_GATE_H_
 
@@ -39,8 +39,13 @@ class RangeBatch {
     std::atomic<bool> good{false};
   };
 
+  // A key of which a launch shall have a range, and what that is expected to cost the program.
+  struct Wanted {
+    uint32_t key = 0, cost_ns = 1;
+  };
+
   // `room` is for at most kRanges; `wanted` are keys below `keys`. May throw std::bad_alloc.
-  RangeBatch(CounterBackend& backend, size_t room, uint32_t keys, std::span<const uint32_t> wanted);
+  RangeBatch(CounterBackend& backend, size_t room, uint32_t keys, std::span<const Wanted> wanted);
 
   // How many ranges were opened, by ordinal, and the ranges.
   size_t used() const noexcept { return used_.load(std::memory_order_acquire); }
@@ -54,13 +59,16 @@ class RangeBatch {
 
  private:
   friend class RangeGate;
-  bool Wants(uint32_t key) const noexcept { return key < keys_ && wanted_[key].load(std::memory_order_relaxed); }
+  // What a range of the key costs; 0: none is wanted.
+  uint32_t CostOf(uint32_t key) const noexcept {
+    return key < keys_ ? wanted_[key].load(std::memory_order_relaxed) : 0;
+  }
   void Fail(int result) noexcept;
 
   CounterBackend& backend_;
   const size_t room_;
   const uint32_t keys_;
-  std::unique_ptr<std::atomic<bool>[]> wanted_;
+  std::unique_ptr<std::atomic<uint32_t>[]> wanted_;
   std::array<Range, kRanges> ranges_;
   std::atomic<uint32_t> used_{0};
   std::atomic<int32_t> left_;
@@ -80,8 +88,14 @@ class RangeGate {
   void Bar() noexcept { barred_.store(true, std::memory_order_relaxed); }
   bool barred() const noexcept { return barred_.load(std::memory_order_relaxed); }
 
-  // For the thread that ends the steps: how many ranges the step that begins may have.
-  void Allow(uint32_t ranges) noexcept { allowed_.store(static_cast<int32_t>(ranges), std::memory_order_relaxed); }
+  // For the thread that ends the steps: what the ranges of the step that begins may cost, in ns. The first may cost
+  // more.
+  void Allow(uint64_t ns) noexcept {
+    allowed_ns_.store(static_cast<int64_t>(ns), std::memory_order_relaxed);
+    first_.store(true, std::memory_order_relaxed);
+  }
+  // What all ranges so far were expected to cost.
+  uint64_t spent_ns() const noexcept { return spent_ns_.load(std::memory_order_relaxed); }
 
   // A launch of `key` begins and ends on the calling thread. `wanted`: it may have a range, if its key is wanted.
   void Enter(uint32_t key, uint32_t graph, bool wanted) noexcept {
@@ -91,10 +105,12 @@ class RangeGate {
 
  private:
   void EnterOpen(uint32_t key, uint32_t graph, bool wanted) noexcept;
-  void OpenRange(RangeBatch* batch, uint32_t key, uint32_t graph) noexcept;
+  void OpenRange(RangeBatch* batch, RangeBatch::Wanted wanted, uint32_t graph) noexcept;
 
   std::atomic<RangeBatch*> batch_{nullptr};
-  std::atomic<int32_t> allowed_{0};
+  std::atomic<int64_t> allowed_ns_{0};
+  std::atomic<bool> first_{true};  // of the step
+  std::atomic<uint64_t> spent_ns_{0};
   std::atomic<bool> barred_{false};
   std::atomic<int32_t> inside_{0};  // launches that have come in and not gone out
   std::atomic<bool> range_open_{false};

@@ -8,8 +8,9 @@
 namespace rfinject::cupti {
 namespace {
 
-// How many steps later the GPU may do what the host has launched.
-constexpr uint32_t kStepsBehind = 4;
+// How many steps later the GPU may do what the host has launched; and in how many the host runs ahead again where the
+// GPU had nothing left to do.
+constexpr uint32_t kStepsBehind = 4, kStepsToRunAhead = 8;
 // The first steps make plans and allocate.
 constexpr uint64_t kFirstSteps = 2;
 
@@ -17,11 +18,16 @@ constexpr uint64_t kFirstSteps = 2;
 
 void StepPace::Begin() noexcept { step_began_ns_ = MonotonicNs(); }
 
-void StepPace::EndStep(bool counted) noexcept {
+void StepPace::EndStep(const Ours& ours) noexcept {
   const int64_t now = MonotonicNs();
   const auto duration = static_cast<uint64_t>(now - std::exchange(step_began_ns_, now));
   const auto usual = static_cast<int64_t>(std::max(step_ns(), gpu_step_ns_.load(std::memory_order_relaxed)));
-  if (counted) steps_behind_ = kStepsBehind + 1;
+  since_call_ = ours.called ? 0 : since_call_ + 1;
+  if (ours.ranges_ns > 0 && since_call_ > kStepsToRunAhead && usual > 0) {
+    ranges_expected_ns_.fetch_add(ours.ranges_ns, std::memory_order_relaxed);
+    ranges_longer_ns_.fetch_add(static_cast<int64_t>(duration) - usual, std::memory_order_relaxed);
+  }
+  if (ours.counted) steps_behind_ = kStepsBehind + 1;
   if (steps_behind_ > 0 && usual > 0) {
     stretch_ns_ += static_cast<int64_t>(duration) - usual;
     if (--steps_behind_ == 0) {
@@ -29,7 +35,7 @@ void StepPace::EndStep(bool counted) noexcept {
       stretch_ns_ = 0;
     }
   }
-  if (counted || steps_++ < kFirstSteps) return;
+  if (ours.counted || steps_++ < kFirstSteps) return;
   durations_[duration_count_++ % kDurations] = duration;
   std::array<uint64_t, kDurations> sorted = durations_;
   const size_t count = std::min<size_t>(duration_count_, kDurations);

@@ -19,8 +19,13 @@ class StepPace {
 
   // The first step begins now.
   void Begin() noexcept;
-  // A step has ended and the next one begins. `counted`: something of ours made it longer, or may have.
-  void EndStep(bool counted) noexcept;
+  // A step has ended and the next one begins.
+  struct Ours {
+    bool counted = false;    // something of ours made it longer, or may have
+    bool called = false;     // launches may have waited for a call of our thread's
+    uint64_t ranges_ns = 0;  // what its ranges are expected to cost
+  };
+  void EndStep(const Ours& ours) noexcept;
 
   // --- For any thread.
 
@@ -30,6 +35,10 @@ class StepPace {
   uint64_t step_ns() const noexcept { return step_ns_.load(std::memory_order_relaxed); }
   // What steps were longer by so far, together.
   uint64_t longer_ns() const noexcept { return longer_ns_.load(std::memory_order_relaxed); }
+  // Of steps with ranges, in which nothing else made a difference: what the ranges were expected to cost, and what
+  // the steps were longer by. Both grow.
+  uint64_t ranges_expected_ns() const noexcept { return ranges_expected_ns_.load(std::memory_order_relaxed); }
+  int64_t ranges_longer_ns() const noexcept { return ranges_longer_ns_.load(std::memory_order_relaxed); }
 
  private:
   // The median is of so many durations of steps in which nothing was counted.
@@ -37,10 +46,12 @@ class StepPace {
 
   std::array<uint64_t, kDurations> durations_{};
   uint64_t duration_count_ = 0, steps_ = 0;
+  uint32_t since_call_ = 0;  // steps
   int64_t step_began_ns_ = 0;
   uint32_t steps_behind_ = 0;  // that may still be longer by what was counted
   int64_t stretch_ns_ = 0;     // what the steps since were longer by
-  std::atomic<uint64_t> step_ns_{0}, gpu_step_ns_{0}, longer_ns_{0};
+  std::atomic<uint64_t> step_ns_{0}, gpu_step_ns_{0}, longer_ns_{0}, ranges_expected_ns_{0};
+  std::atomic<int64_t> ranges_longer_ns_{0};
 };
 
 }  // namespace rfinject::cupti

@@ -14,6 +14,7 @@
 namespace rfinject {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 class Sampled : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
@@ -87,6 +88,22 @@ TEST_F(SimulatedGpu, AnOverflowLosesTheWindowAndTheSessionIsOpenedAgain) {
   EXPECT_EQ(driver_.sim_calls_("cuptiPmSamplingEnable"), 2u);
   EXPECT_THAT(DiagnosticIds(), IsEmpty());
   EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+TEST_F(SimulatedGpu, WindowsAreShorterAfterAnOverflowAndSampledMoreSlowlyOnlyInTheEnd) {
+  settings_.mode = "pm";
+  std::vector<uint64_t> intervals;  // of windows that were lost
+  for (size_t lost = 1; lost <= 4; ++lost) {
+    driver_.sim_fail_("cuptiPmSamplingDecodeData", CUPTI_ERROR_OUT_OF_MEMORY, 0);
+    ASSERT_TRUE(RunUntil([&] {
+      intervals.clear();
+      for (const auto& window : recorder_.kept<trace::SampledWindow>()) {
+        if (window.dropped == 3) intervals.push_back(window.interval_ns);
+      }
+      return intervals.size() == lost;
+    }));
+  }
+  EXPECT_THAT(intervals, ElementsAre(intervals[0], intervals[0], intervals[0], 2 * intervals[0]));
 }
 
 TEST_F(SimulatedGpu, WhatCountingCostIsInTheTrace) {
