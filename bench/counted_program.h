@@ -21,7 +21,7 @@ inline constexpr size_t kVariants = 16;  // of a launch, which differ by noise
 // The program, and how it is run; counting.cc says what the words are.
 struct Options {
   uint64_t launches = 349, steps = 450, streams = 1, seed = 1, exclusive = 1, pace = 1, reads_loss = 0;
-  double step_ms = 14.5, overhead = 1, data_ms = 0, odd = 1, second_half = 1;
+  double step_ms = 14.5, overhead = 1, start_up_ms = 550, data_ms = 0, odd = 1, second_half = 1;
   std::string noise = "white", trace;
   uint64_t period() const { return strtoull(noise.c_str(), nullptr, 10); }  // 0: none
 };
