@@ -323,7 +323,7 @@ void SampledRun::AddByKind(const Metric& metric, const KeySamples& sampled, size
     values[step] += residuals.back();
   }
   if (sampled.size() < values.size()) AddTo(&series->parts[index][std::move(places)], residuals);
-  if (!in_rhythm_) series->between[index] += kinds[1].mean - kinds[0].mean;
+  series->between[index] += kinds[1].mean - kinds[0].mean;
 }
 
 SampledRun::KeySamples SampledRun::SamplesOf(size_t index, std::span<const StepSum> sums) const {
@@ -454,8 +454,12 @@ double DegreesOf(const SampledRun::Series& series, size_t metric) {
   return of_it > 0 ? variance * variance / of_it : static_cast<double>(rest.size()) - 1;
 }
 
-// How many of a run's steps are of the longer kind is known but for a few steps; another run may have other shares.
-// In a rhythm they are known, and another run has the same.
+// In a rhythm it is known to a step how many are of the longer kind, and another run has the same share.
+void AddShareOfRhythm(double between, double run_steps, StepInterval* interval) {
+  if (interval->half_width > 0) interval->half_width = std::hypot(interval->half_width, between / run_steps);
+}
+
+// Else it is known but for a few steps, and another run may have other shares.
 void AddShareOfKinds(double between, double share, double unknown, double run_steps, StepInterval* interval) {
   const double of_a_step = between * between * share * (1 - share);
   if (!(of_a_step > 0) || !(run_steps > 0)) return;
@@ -466,8 +470,8 @@ void AddShareOfKinds(double between, double share, double unknown, double run_st
   interval->least.variance += of_a_step / run_steps;
 }
 
-// A mean of some of the steps is taken from their sums, which a trace rounds (wire/sum_code.h): all of them alike where
-// they differ little, so that they seem to be exact.
+// A mean of some of the steps is taken from their sums, which a trace rounds (wire/sum_code.h): all of them alike
+// where they differ little, so that they seem to be exact.
 void AddRounding(StepInterval* interval) {
   constexpr double kMost = 1.0 / (4 << wire::kSumCodeBits);  // relative
   const double deviation = kMost / std::sqrt(3.0) * interval->mean;
@@ -487,8 +491,12 @@ StepInterval SampledRun::IntervalOf(Sampled what, const Series& series) const {
   }
   StepInterval interval =
       cli::IntervalOf(metric.steps, series.values[index], run_steps_, own, DegreesOf(series, index));
-  AddShareOfKinds(series.between[index], longer_share_, unknown_kind_, run_steps_, &interval);
   if (metric.slow > 0 || !metric.longer.empty()) AddRounding(&interval);
+  if (in_rhythm_) {
+    AddShareOfRhythm(series.between[index], run_steps_, &interval);
+  } else {
+    AddShareOfKinds(series.between[index], longer_share_, unknown_kind_, run_steps_, &interval);
+  }
   const bool lacks = what == Sampled::kBytes && !is_longer_.empty() && LacksAKind(series);
   if (series.values[index].empty() || (metric.trust == Trust::kByStep && !lacks)) return interval;
   // That the run drifts is also true where there are few steps, and says more.
