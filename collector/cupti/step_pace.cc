@@ -25,7 +25,9 @@ void StepPace::EndStep(const Ours& ours) noexcept {
   since_call_ = ours.called ? 0 : since_call_ + 1;
   if (ours.ranges_ns > 0 && since_call_ > kStepsToRunAhead && usual > 0) {
     ranges_expected_ns_.fetch_add(ours.ranges_ns, std::memory_order_relaxed);
-    ranges_longer_ns_.fetch_add(static_cast<int64_t>(duration) - usual, std::memory_order_relaxed);
+    // A checkpoint that falls into such a step is not the ranges'.
+    const int64_t longer = std::clamp(static_cast<int64_t>(duration) - usual, -usual, usual);
+    ranges_longer_ns_.fetch_add(longer, std::memory_order_relaxed);
   }
   if (ours.counted) steps_behind_ = kStepsBehind + 1;
   if (steps_behind_ > 0 && usual > 0) {
