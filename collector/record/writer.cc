@@ -272,6 +272,10 @@ void TraceWriter::Open(int fd) noexcept try {
       if (Start(fd < 0 && !MeasuresAGpu() && !output->file.MayHang())) return;
     }
     error = "no thread could be started";
+  } else if (opened && stop_requested_.load(std::memory_order_acquire)) {
+    const SignalShield shield;  // as in WriteIfDue
+    WriteLast(output);
+    return;
   }
   output->file.Close();
   output->stopped.Signal();

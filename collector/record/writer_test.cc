@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "collector/last_words.h"
 #include "collector/process_facts.h"
 #include "collector/record/testing/recorder_fixture.h"
 
@@ -61,6 +62,38 @@ TEST_F(TraceRecorderTest, FinishIsBoundedWhenTheDiskHangs) {
   EXPECT_FALSE(r->active());
   r->Finish("exit");
   close(ends[1]);  // the write fails now, and the writer ends
+}
+
+// As where a program is detached from while one of its threads is at its first launch. The trace goes where it hangs
+// until the recorder has finished.
+TEST_F(TraceRecorderTest, WhatFinishesWhileTheTraceIsOpenedIsWhole) {
+  const ChildResult child = InChild([&] {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    size_t filled = 0;
+    for (const char byte = 0; write(ends[1], &byte, 1) == 1;) ++filled;
+    ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
+    auto* r = new TraceRecorder(settings());
+    RunFacts facts;
+    facts.tier = Tier::kELibtorch;
+    r->UpdateFacts(facts);
+    g_trace_begun.store(false);
+    std::thread launching([&] { r->ActivateInto(ends[1]); });
+    while (!g_trace_begun.load()) std::this_thread::yield();
+    r->Finish("detached");
+    ASSERT_EQ(fcntl(ends[0], F_SETFL, 0), 0);
+    for (char byte; filled > 0; --filled) ASSERT_EQ(read(ends[0], &byte, 1), 1);
+    launching.join();
+    std::string bytes(1 << 16, 0);
+    const ssize_t size = read(ends[0], bytes.data(), bytes.size());
+    ASSERT_GT(size, 0);
+    const TraceContent t = ParseTrace(bytes.substr(0, static_cast<size_t>(size)));
+    EXPECT_EQ(t.error, "");
+    EXPECT_TRUE(t.has_end);
+    EXPECT_EQ(t.end.reason(), "detached");
+    EXPECT_EQ(t.run.tier(), v1::TIER_E_LIBTORCH);
+  });
+  EXPECT_TRUE(child.exited(0)) << child.err;
 }
 
 // Where the race detector has a thread of its own no program has only one.
