@@ -299,6 +299,7 @@ CapturedGraphs::Launch CapturedGraphs::Define(const void* executable, uint32_t w
     found.launch.number = recorder_.DefineGraph(found.members, identity, contents.settled);
     if (found.launch.number != 0) {
       contents_.emplace(found.launch.number, found.contents);
+      if (!contents.settled) unseen_.store(true, std::memory_order_relaxed);
     } else {
       Refuse(&found, kNoRoom);
     }

@@ -113,6 +113,9 @@ class CapturedGraphs {
 
   // What the graph with that number of the recorder's holds; null when it is not known any more.
   std::shared_ptr<const Contents> ContentsOf(uint32_t number) const noexcept;
+  // Whether a graph whose nodes have no numbers was launched for the first time since the last call: what it runs is
+  // to be seen, or its launches stay those of a graph.
+  bool TakeUnseen() noexcept { return unseen_.exchange(false, std::memory_order_relaxed); }
   // Says whether a graph whose nodes have no numbers ran what was captured.
   void Settle(uint32_t number, bool as_captured) noexcept;
   // Forgets what was destroyed before the step that has ended was read.
@@ -151,7 +154,7 @@ class CapturedGraphs {
 
   LaunchKeys& keys_;
   Recorder& recorder_;
-  std::atomic<bool> optimizer_captured_{false};
+  std::atomic<bool> optimizer_captured_{false}, unseen_{false};
   std::atomic<uint32_t> reasons_{0};
   // Of what the threads' caches hold. Caches outlive an object only in tests; no two objects share a generation.
   static inline std::atomic<uint32_t> next_generation_{0};

@@ -92,6 +92,7 @@ TEST_F(CapturedGraphsTest, ALaunchOfAGraphIsTheLaunchesThatWereCaptured) {
   const auto contents = graphs_.ContentsOf(launch.number);
   ASSERT_NE(contents, nullptr);
   EXPECT_TRUE(contents->by_id);
+  EXPECT_FALSE(graphs_.TakeUnseen());
   EXPECT_THAT(contents->nodes, ElementsAre(Node{1050, gemm}, Node{1051, relu}, Node{1052, gemm}));
   EXPECT_EQ(graphs_.TakeReasons(), 0u);
 }
@@ -106,12 +107,15 @@ TEST_F(CapturedGraphsTest, WithoutNumbersNothingIsLaunchedUntilItIsSettled) {
     Launch(executable_);
     EXPECT_EQ(recorder_.records().size(), before);
     EXPECT_FALSE(graphs_.ContentsOf(launch.number)->settled);
+    EXPECT_TRUE(graphs_.TakeUnseen());
+    Launch(executable_);
+    EXPECT_FALSE(graphs_.TakeUnseen());
     graphs_.Settle(launch.number, as_captured);
     if (as_captured) {
-      EXPECT_THAT(Launched(), UnorderedElementsAre(Pair("gemm@1", 2), Pair("relu@2", 2)));
+      EXPECT_THAT(Launched(), UnorderedElementsAre(Pair("gemm@1", 3), Pair("relu@2", 3)));
       EXPECT_EQ(Launch(executable_).number, launch.number);
     } else {
-      EXPECT_THAT(Launched(), UnorderedElementsAre(Pair("gemm@1", 3), Pair("relu@2", 3), Pair("(CUDA graph)@0", 2)));
+      EXPECT_THAT(Launched(), UnorderedElementsAre(Pair("gemm@1", 4), Pair("relu@2", 4), Pair("(CUDA graph)@0", 3)));
       EXPECT_EQ(Launch(executable_).number, 0u);
       EXPECT_EQ(graphs_.TakeReasons(), CapturedGraphs::kOtherOrder);
     }

@@ -77,8 +77,8 @@ void Counting::Begin(uint64_t step) {
   Hold();
 }
 
-// In a short run the program waits while counters are opened, and at its end for what is being read: it would be over
-// before anything was known.
+// In a short run the program waits while counters are opened, and for what is being read at its end and where a new
+// graph is to be seen: it would be over before anything was known.
 void Counting::Hold() {
   if (!IsShortRun(settings_)) return;
   const bool over = recorder_.WindowIsOver();
@@ -86,11 +86,17 @@ void Counting::Hold() {
   const auto waits = [&] {
     if (life_.done.load()) return false;
     if (!life_.planned.load() || opening_.load()) return true;
-    return over && state_.load() != Phase::kIdle;
+    const Phase state = state_.load();
+    if (windows_.soon.load() && (state == Phase::kCounting || state == Phase::kLogged)) return true;
+    return over && state != Phase::kIdle;
   };
   event_.Signal();
   const int64_t begin = MonotonicNs();
-  while (waits() && MonotonicNs() < deadline) {
+  while (waits()) {
+    if (MonotonicNs() >= deadline) {
+      windows_.soon.store(false);  // it is not waited for twice
+      break;
+    }
     const timespec pause = {0, 200'000};
     nanosleep(&pause, nullptr);
   }
@@ -150,20 +156,23 @@ void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
     state_.store(Phase::kIdle, std::memory_order_release);
     return;
   }
-  const bool due = schedule_.Begins(next - std::min<uint64_t>(next, settings_.skip));
-  const bool wanted = due || windows_.due.load();
-  if (!ours || !OursIsCurrent() || !(wanted || windows_.hurry.load())) return;
-  if (!wanted && !ExtraIsDue()) return;
+  const bool drawn = schedule_.Begins(next - std::min<uint64_t>(next, settings_.skip));
+  if (!ours || !OursIsCurrent()) return;
+  const bool graph = tap_.graphs().TakeUnseen(), wanted = drawn || graph || windows_.due.load();
+  if (!wanted && !(windows_.hurry.load() && ExtraIsDue())) return;
   Phase idle = Phase::kIdle;
   if (!state_.compare_exchange_strong(idle, Phase::kLogging, std::memory_order_acq_rel)) {
-    // One that is due while another is read comes late. While FLOP are lacking most are let pass: no time would be
+    // One that was drawn while another is read comes late. While FLOP are lacking most are let pass: no time would be
     // left for ranges.
-    if (!ranges_.unfinished.load(std::memory_order_relaxed) || next >= windows_.last + kStepsOfRanges) {
-      windows_.due.store(true);
-    }
+    const bool late =
+        drawn && (!ranges_.unfinished.load(std::memory_order_relaxed) || next >= windows_.last + kStepsOfRanges);
+    if (late) windows_.drawn = true;
+    if (graph) windows_.soon.store(true);
+    if (late || graph) windows_.due.store(true);
     return;
   }
   windows_.due.store(false);
+  windows_.soon.store(false);
   if (!window_.Begin(next)) {
     LoseTimes();
     state_.store(Phase::kIdle, std::memory_order_release);
@@ -172,7 +181,7 @@ void Counting::FollowWindow(uint64_t next, bool ours, bool profiles) {
   windows_.data_waits.clear();
   windows_.last = next;
   windows_.end = next + arming::Schedule::kStepsOfWindow;
-  windows_.extra.store(!wanted);
+  windows_.extra.store(!std::exchange(windows_.drawn, false) && !drawn);
   windows_.step.store(next);
   windows_.began_unix_ns.store(UnixNs());
   event_.Signal();

@@ -104,12 +104,14 @@ class Counting {
   };
   // The window that runs, and what is known for the next.
   struct Windows {
-    // One is due. While FLOP wait for samples there are more than were drawn: those are extra.
-    std::atomic<bool> due{false}, hurry{false}, extra{false};
+    // One is due. There are more than were drawn while FLOP wait for samples, and where a graph is new, of which
+    // there may be few launches, so that one is due soon: those are extra.
+    std::atomic<bool> due{false}, soon{false}, hurry{false}, extra{false};
     std::atomic<int64_t> began_unix_ns{0}, ended_unix_ns{0};
     std::atomic<uint64_t> step{0};
     // The thread that ends the steps.
     uint64_t end = 0, last = 0;
+    bool drawn = false;               // the one that is due
     uint64_t extra_in = 0;            // steps; 0: not drawn
     std::vector<Stretch> data_waits;  // of the program in the window; our thread's, once that is logged
     // Our thread.

@@ -286,7 +286,7 @@ void Counting::FollowBatch(Device* device) {
   if (!ranges.counting()) return;
   if (const size_t now = ranges.used(); now != std::exchange(device->used, now)) device->moved_step = step_.load();
   // A window that is due waits for the batch: reading one takes as long whatever it holds.
-  if (ranges.BatchIsFull() || Waited(*device) || paused_.load()) FinishBatch(device);
+  if (ranges.BatchIsFull() || Waited(*device) || paused_.load() || windows_.soon.load()) FinishBatch(device);
 }
 
 void Counting::OpenSampling(Device* device) {

@@ -367,6 +367,15 @@ class Graphs(Measured):
                     self.assertAlmostEqual(sum(found_flop.values()) / sum(flop.values()), 1, delta=0.01)
                     self.assertEqual([one for one in trace.diagnostic_ids() if "graph" in one], [])
 
+    def test_what_is_captured_while_flop_are_counted_is_seen_soon(self):
+        """CUPTI numbers no node: what a graph runs is known once a step with it was timed."""
+        self.STEPS = 30
+        for warm_up in (4, 40):
+            with self.subTest(warm_up=warm_up):
+                launches, _, _, _ = self.graphed("eager", warm_up=warm_up)
+                found, _, _, _ = self.graphed("step", "none", warm_up)
+                self.assertEqual(found, launches)
+
     def test_what_does_not_run_as_it_was_captured_stays_a_graph(self):
         self.STEPS = 600  # so that a step with the graph is timed before FLOP have their turn
         for ids in ("swapped",) + (("grids",) if ALL else ()):
