@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "cli/report/rows/row.h"
+#include "proto/wire/saturating_add.h"
+#include "proto/wire/stat.h"
 
 namespace rfinject::cli {
 namespace {
@@ -63,10 +65,11 @@ MemoryTable FoldMemory(const Run& run) {
   table.title = run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu;
   table.in_use_bytes = run.steps.memory_peak_bytes;
   for (const auto& [name, model] : run.models) {
-    table.parameter_bytes += model.parameter_bytes;
+    wire::SaturatingAdd(&table.parameter_bytes, model.parameter_bytes);
     if (model.parameters == 0) continue;
-    const double trained = static_cast<double>(model.trainable_parameters) / static_cast<double>(model.parameters);
-    table.gradient_bytes += static_cast<uint64_t>(trained * static_cast<double>(model.parameter_bytes));
+    const uint64_t trained = std::min(model.trainable_parameters, model.parameters);
+    wire::SaturatingAdd(&table.gradient_bytes,
+                        static_cast<uint64_t>(wire::Uint128{model.parameter_bytes} * trained / model.parameters));
   }
   const MemoryPeakInfo& peak = run.memory_peak;
   table.known = !peak.parts.empty();

@@ -47,6 +47,16 @@ TEST(FoldMemory, WhatNobodyWatchedIsNotKnown) {
   EXPECT_EQ(table.in_use_bytes, 77u);
 }
 
+// Of a trace that somebody made.
+TEST(FoldMemory, NoMoreIsTrainedThanThereIs) {
+  cli::Run run;
+  run.models["Net"] = {.parameters = 2, .parameter_bytes = UINT64_MAX, .trainable_parameters = 9};
+  run.models["Other"] = {.parameters = 3, .parameter_bytes = 900, .trainable_parameters = 2};
+  const MemoryTable table = FoldMemory(run);
+  EXPECT_EQ(table.parameter_bytes, UINT64_MAX);
+  EXPECT_EQ(table.gradient_bytes, UINT64_MAX);
+}
+
 TEST(FoldMemory, WhatWasRefusedStandsBeforeAHigherPeak) {
   Profile refused, high;
   cli::Run run = WithPeak();

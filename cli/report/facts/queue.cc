@@ -33,7 +33,7 @@ Place PlaceOf(const Run& run, const LaunchKey& key) {
       return {1, order};
     case Phase::kBackward:
     case Phase::kRecompute:
-      return {2, -order};
+      return {2, ~order};  // the other way round, and defined for all numbers that a file may hold
     case Phase::kCommunication:
       return {3, 0};
     case Phase::kOptimizer:

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_join.h"
@@ -47,6 +48,19 @@ Profile OnVirtualGpu(const Machine& machine, uint64_t own_ns, uint64_t gpu_wait_
 
 Report FoldOnly(const Profile& profile, const Machine& machine, const FoldOptions& options = {}) {
   return FoldRun(profile, profile.runs.begin()->second, machine, options);
+}
+
+// Of a trace that somebody made; the sanitizer tells.
+TEST(LaunchWaits, ALayersPlaceMayBeAnyNumber) {
+  const Machine machine = testing::SampleV100();
+  Profile profile = OnVirtualGpu(machine, 100 * kMillisecond, 0);
+  const Report usual = FoldOnly(profile, machine);
+  cli::Run& run = profile.runs.begin()->second;
+  const auto key =
+      std::ranges::find_if(run.launches, [](const auto& one) { return one.first.phase == Phase::kBackward; });
+  ASSERT_NE(key, run.launches.end());
+  run.layers.at(key->first.layer).order = uint64_t{1} << 63;
+  EXPECT_EQ(FoldOnly(profile, machine).queue.launch_bound, usual.queue.launch_bound);
 }
 
 TEST(LaunchWaits, BesideAVirtualGpuTheHostIsThatOfThisMachineAndThatIsSaid) {
